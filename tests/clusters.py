@@ -125,7 +125,7 @@ def needed(items: Iterable[pytest.Item]) -> set[str]:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """After the fixtures of a file are gone: end the clusters that none of the tests to come here needs.
 
-    Not within a file: its fixtures live on, and a test may have asked for one in mid-run, which nobody sees beforehand.
+    Not within a file: its fixtures live on, and a test may have asked for one in mid-run, which is not known before.
     """
     group = group_of(item.path)
     if nextitem is not None and nextitem.path == item.path:

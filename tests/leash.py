@@ -1,7 +1,7 @@
 """Ties a process to the test run that starts it, as the sandbox ties its brokers: ``Popen(leashed(sys.executable, "-m", "ballast", …))``.
 
 A run that is killed, or ended by its time limit, cleans nothing up.  The kernel does (PR_SET_PDEATHSIG, kept by exec), and
-asks nothing of whoever was killed.  This program replaces itself with the command, so that the process id, signals and the
+asks nothing of the killed process.  This program replaces itself with the command, so that the process id, signals and the
 exit code are the command's own.  It fires when the *thread* that started the process ends: start from the main thread.
 
 Set here and not by ``preexec_fn``: between fork and exec of a process with a client library's threads, Python may hang.

@@ -99,7 +99,7 @@ class ByCluster(LoadScopeScheduling):  # type: ignore[misc]
         One test earlier, as the library does, a process takes two or three long files that the others could have begun.
         """
         for done in [scope for scope, tests in self.workqueue.items() if all(tests.values())]:
-            # A process that died gives back what it had finished, too: whoever were handed that would wait for ever.
+            # A process that died gives back what it had finished, too: a worker that got it would wait for ever.
             del self.workqueue[done]
         if node.shutting_down or not self.workqueue or self._pending_of(self.assigned_work[node]) <= 1:
             super()._reschedule(node)

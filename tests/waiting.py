@@ -23,7 +23,7 @@ def eventually(what: Callable[[], bool], *, within_s: float) -> bool:
 
 
 def whole_lines(path: Path) -> list[str]:
-    """A file's lines while somebody writes it: the last one may not be whole yet, not even its last character."""
+    """A file's lines while another process writes it: the last one may not be whole, not even its last character."""
     return path.read_bytes().rpartition(b"\n")[0].decode().splitlines()
 
 

@@ -19,7 +19,7 @@ from ballast.sandbox.ports import free_ports
 
 
 class ChaosSandbox(Sandbox):
-    """Nodes listen on ports that nobody else knows; the advertised ones are the proxy's."""
+    """Nodes listen on ports that only the proxy knows; the advertised ones are the proxy's."""
 
     proxy: subprocess.Popen[str] | None = None
     daemons_folder: Path

@@ -102,7 +102,7 @@ class Daemons:
         (self.sandbox.daemons_folder / f"clock-{who}").write_text(str(seconds))
 
     def ended_by_themselves(self) -> list[Violation]:
-        """Lives that nobody ended."""
+        """Processes that ended though the test did not end them."""
         return [
             Violation(Judge.LIFE, f"{d.name} ended by itself with exit code {d.process.returncode}: {last_words(d)}")
             for d in self.lives

@@ -1,4 +1,4 @@
-"""What each kind of fault does, and how it ends.  Whoever begins one gets the way to end it, or hears why it cannot be now."""
+"""What each kind of fault does.  One that lasts returns what ends it; one that cannot begin now raises ``Skipped``."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Faults:
         return lambda: self.daemons.wake(step.target)
 
     def ballast_cut_off(self, step: Step) -> Heal:
-        """It lives, and reaches nobody."""
+        """The process lives, and reaches no node of the cluster."""
         name = self.daemons.living[step.target].name
         self.sandbox.cut_off(name)
         return lambda: self.sandbox.rejoin(name)
@@ -227,11 +227,11 @@ class Faults:
         self._do(step, self.person.change_throttle_list)
 
     def foreign_reassignment(self, step: Step) -> None:
-        """A partition is moved by somebody else."""
+        """A person moves a partition, without Ballast."""
         self._do(step, self.person.reassign)
 
     def pile_up(self, step: Step) -> None:
-        """Somebody else puts a topic on one broker."""
+        """A person puts a topic on one broker, without Ballast."""
         self._do(step, self.person.pile_up)
 
     def topic_remade(self, step: Step) -> None:

@@ -8,7 +8,7 @@ import time
 
 
 class Health:
-    """Since when each broker, and whoever keeps the metadata, has been well."""
+    """Since when each broker, and the controller, has been well."""
 
     def __init__(self, brokers: tuple[int, ...], *, since_s: float | None = None) -> None:
         """All of them since this moment of the monotonic clock, or since now."""
@@ -27,12 +27,12 @@ class Health:
             self._since[broker] = time.monotonic()
 
     def controller_fails(self) -> None:
-        """Nobody may be able to change metadata."""
+        """From now on it may be impossible to change metadata."""
         with self._turn:
             self._controller = math.inf
 
     def controller_returns(self) -> None:
-        """Somebody is again."""
+        """Metadata can be changed again."""
         with self._turn:
             self._controller = time.monotonic()
 

@@ -22,7 +22,7 @@ class Tenures:
     """How often another process took the lock."""
 
     def forget(self) -> None:
-        """The journal is another one: nobody could know who held the lock in the old one."""
+        """The journal is another one: no process can know who held the lock in the old one."""
         self.holder = None
 
     def take(self, value: Mapping[str, Any] | None, at_s: float) -> str | None:

@@ -164,7 +164,7 @@ class Person:
             self._alter(ConfigChange(resource, key, "append", entry))
             self.settings.setdefault(resource, {})[key] = entry
         else:
-            # The list is empty then, and stands as such where nobody deletes it.
+            # The list is empty then, and stays so until a client deletes it.
             self._alter(ConfigChange(resource, key, "subtract", now))
             self.settings[resource].pop(key)
 

@@ -5,7 +5,7 @@
 connections stay open, and what was sent meanwhile arrives when they are together again, as on a network that loses packets.
 
 Who connects is found in the kernel's tables: the process whose socket it is, by the last file in one of the folders that its
-command line names (``node-3.properties`` is ``node-3``); whoever is none of these is ``clients``.
+command line names (``node-3.properties`` is ``node-3``); a process with no such file is ``clients``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 class Owners:
-    """Which of our processes has a connection; looked up while somebody is cut off, and never otherwise."""
+    """Which of our processes has a connection; looked up only while a process is cut off."""
 
     def __init__(self, folders: tuple[str, ...]) -> None:
         self._folders = folders
@@ -103,7 +103,7 @@ class Passage:
     connection: tuple[int, int]
     to: str
     whose: str | None = None
-    """Not known before somebody has to know it."""
+    """Not looked up before a process is cut off."""
 
 
 class Gates:
@@ -160,7 +160,7 @@ class Door:
     gates: Gates
 
     async def enter(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Somebody connects."""
+        """A client or a node connects."""
         near, own = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
         passage = Passage((near[1], own[1]), self.name)
         await self.gates.together(passage)

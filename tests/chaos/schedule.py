@@ -56,7 +56,7 @@ KINDS: Final[dict[str, Kind]] = {
 }
 """Every fault, and what is known of it beforehand."""
 AFTER_JOURNAL_S: Final = 60.0
-"""Ballast is left alone for this long when its journal was deleted: nobody else remembers what stood in it."""
+"""Ballast is left alone for this long when its journal was deleted: no other process remembers what stood in it."""
 MOST_BROKERS_AWAY: Final = 2
 SECOND_AWAY: Final = 0.25
 """How often a broker is hurt while another one still is."""
@@ -122,7 +122,7 @@ def draw_schedule(
 
 
 def _target(kind: Kind, rng: Random, busy: Busy, brokers: Sequence[int], now_s: float) -> str | None:
-    """Whom it hits; None where nobody is free for it."""
+    """The target of the fault; None where none is free for it."""
     second = rng.random() < SECOND_AWAY
     if kind.on == CLUSTER:
         return CLUSTER

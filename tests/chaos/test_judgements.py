@@ -49,7 +49,7 @@ def test_a_lease_may_pass_on_when_it_has_lapsed_or_was_given_up() -> None:
 
 
 def test_a_lease_that_passes_on_too_early_is_found() -> None:
-    """So is a beat of somebody who lost it in between."""
+    """So is a renewal by a process that has lost the lock in between."""
     tenures = Tenures()
     assert tenures.take(lease("a", 1), 0) is None
     assert tenures.take(lease("b", 1), 3) is not None
@@ -64,7 +64,7 @@ def test_a_beat_that_goes_back_is_found() -> None:
 
 
 def test_a_broker_is_well_only_after_a_while_without_harm() -> None:
-    """And nobody is while the metadata cannot change."""
+    """And no broker is while the metadata cannot change."""
     health = Health((1, 2))
     assert health.well(0) == {1, 2}
     assert health.well(60) == set()

@@ -66,7 +66,7 @@ def seen() -> Seen:
 
 @pytest.fixture
 def person(seen: Seen) -> Person:
-    """Somebody with one topic and one setting of their own."""
+    """A person with one topic and one setting of their own."""
     found = Person(cast("Any", seen), cast("Any", seen), "", (1,))
     found.factors["t"], found.counts["t"] = 3, 1
     found.settings[TOPIC] = {"segment.ms": "1"}
@@ -80,7 +80,7 @@ def judges(found: list[Violation]) -> list[Judge]:
 
 
 def test_a_cluster_as_its_person_left_it_is_right(person: Person, seen: Seen) -> None:
-    """Defaults and empty lists are nobody's."""
+    """Defaults and empty lists count as set by no user."""
     seen.entries[BROKER]["num.io.threads"] = ConfigValue("8", "DEFAULT_CONFIG")
     seen.entries[TOPIC][LISTS[0]] = ConfigValue("", "DYNAMIC_TOPIC_CONFIG")
     assert person.contradictions() == []
@@ -168,7 +168,7 @@ def moving(*target: int) -> dict[TopicPartition, Reassignment]:
     return {P0: Reassignment(union, tuple(b for b in target if b not in {1, 2}), gone)}
 
 
-def test_a_move_that_nobody_wanted_is_found() -> None:
+def test_a_move_that_no_person_and_no_record_wanted_is_found() -> None:
     """When the journal has been read beyond it; one that a person or the journal wanted is not, nor its way back."""
     wishes = Wishes()
     unasked = Unasked(wishes)
@@ -229,7 +229,7 @@ def test_a_bug_that_a_daemon_logs_is_found_once(tmp_path: Path) -> None:
 
 
 def test_a_daemon_that_ends_by_itself_is_found(tmp_path: Path) -> None:
-    """Unless somebody ended it."""
+    """Unless the test ended it."""
     daemons = Daemons(cast("Any", None), None)
     daemons.lives = [life(tmp_path, "well", code=-6)]
     assert judges(daemons.ended_by_themselves()) == [Judge.LIFE]
@@ -244,7 +244,7 @@ def settling(**parts: Any) -> Settling:
 
 
 def test_what_does_not_come_about_is_named_with_its_reason(now_s: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In bounded time, also where nobody answers."""
+    """In bounded time, also where no broker answers."""
     monkeypatch.setattr("time.sleep", lambda s: now_s.__setitem__(0, now_s[0] + s))
     quiet = SimpleNamespace(ended_by_themselves=list)
     sandbox = SimpleNamespace(spec=SimpleNamespace(controller_ids=()), broker_ids=())

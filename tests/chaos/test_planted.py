@@ -39,7 +39,7 @@ def topic(kraft: Sandbox) -> str:
 
 
 def intrude(server: str, topic: str, *values: bytes) -> None:
-    """Somebody else writes these into the first partition."""
+    """Another producer writes these into the first partition."""
     producer = ck.Producer({"bootstrap.servers": server, "acks": "all"})
     for value in values:
         producer.produce(topic, value, partition=0)
@@ -47,7 +47,7 @@ def intrude(server: str, topic: str, *values: bytes) -> None:
 
 
 def cut(server: str, topic: str, before: int) -> None:
-    """Somebody removes the first records of the first partition, read or not."""
+    """Another client removes the first records of the first partition, read or not."""
     admin = AdminClient({"bootstrap.servers": server})
     for removed in admin.delete_records([ck.TopicPartition(topic, 0, before)]).values():
         removed.result(60)
@@ -81,7 +81,7 @@ def judge_transfers(server: str, topic: str, harm: str) -> None:
             cut(server, topic, 2)
 
 
-def test_traffic_that_nobody_harms_is_right(kraft: Sandbox, topic: str) -> None:
+def test_traffic_without_harm_is_right(kraft: Sandbox, topic: str) -> None:
     """The same without any harm."""
     judge_traffic(kraft.bootstrap_server, topic, "none")
 
@@ -95,13 +95,13 @@ def test_traffic_that_nobody_harms_is_right(kraft: Sandbox, topic: str) -> None:
     ],
 )
 def test_a_harmed_log_is_found(kraft: Sandbox, topic: str, harm: str, told: str) -> None:
-    """A record twice, one that nobody wrote, records that are gone."""
+    """A record twice, one that the producer did not write, records that are gone."""
     with pytest.raises(AssertionError, match=told):
         judge_traffic(kraft.bootstrap_server, topic, harm)
 
 
 def test_a_torn_transaction_is_found(kraft: Sandbox, topic: str) -> None:
-    """A number that nobody was told the end of stands in one partition alone."""
+    """A number whose outcome the producer was not told stands in one partition alone."""
     with pytest.raises(AssertionError, match=rf"{STRANGE} is in partitions \[0\] alone"):
         judge_transfers(kraft.bootstrap_server, topic, "torn")
 

@@ -63,7 +63,7 @@ def test_what_is_sent_while_two_are_apart_arrives_when_they_are_together_again()
     asyncio.run(scene())
 
 
-def test_a_node_that_does_not_listen_lets_nobody_in() -> None:
+def test_a_node_that_does_not_listen_takes_no_connection() -> None:
     """The connection ends at once."""
 
     async def scene() -> None:
@@ -80,7 +80,7 @@ def test_a_node_that_does_not_listen_lets_nobody_in() -> None:
 
 
 def test_who_connects_is_known_by_the_file_that_it_was_started_with(tmp_path: Path) -> None:
-    """Whoever has none of ours is a client."""
+    """A process that was started with no file of ours is a client."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         named = Popen(

@@ -52,7 +52,7 @@ def test_every_fault_has_ended_before_the_run_has(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nobody_is_hurt_twice_at_a_time(seed: int) -> None:
+def test_no_target_is_hurt_twice_at_a_time(seed: int) -> None:
     """And never more than two brokers."""
     hurting: list[Step] = []
     for step in drawn(seed):
@@ -72,7 +72,7 @@ def test_ballast_is_left_alone_after_its_journal_was_deleted(seed: int) -> None:
         assert not [s for s in after if s.target in BALLASTS]
 
 
-def test_every_kind_is_carried_out_by_somebody() -> None:
+def test_every_kind_is_carried_out_by_a_method() -> None:
     """A name in the table is a method of the faults."""
     assert [name for name in KINDS if not hasattr(Faults, name.replace("-", "_"))] == []
 

@@ -1,7 +1,7 @@
 """Transactions over several partitions while their cluster is hurt, and the judgement on what a ``read_committed`` reader finds.
 
 Each transaction writes its number under one key of every partition.  Whatever happens: a committed one is in every partition,
-once, in order; an aborted one in none; of one whose end nobody was told, all or nothing.
+once, in order; an aborted one in none; of one whose end the producer was not told, all or nothing.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Transfers:
     def _guarded(self) -> None:
         try:
             self._write()
-        except BaseException as failure:  # noqa: BLE001 — handed over to whoever waits for the end
+        except BaseException as failure:  # noqa: BLE001 — handed over to the thread that waits for the end
             self._failures.append(failure)
 
     def _write(self) -> None:
@@ -100,7 +100,7 @@ class Transfers:
             if not self._transact(producer, number, on_purpose=rng.random() < ABORTED_ON_PURPOSE):
                 producer = None
             number += 1
-        # Whoever comes next ends what is open: nobody has to wait for the transaction's time-out.
+        # The next producer ends what is open: no consumer has to wait for the transaction's time-out.
         deadline = time.monotonic() + READ_WITHIN_S / 2
         while producer is None and time.monotonic() < deadline:
             producer = self._producer()

@@ -1,4 +1,4 @@
-"""The judgement on whether somebody wanted what moves; no client, no clock.
+"""The judgement on whether the person or the journal wanted what moves; no client, no clock.
 
 Ballast journals each intent before it sends it, and the person notes each of theirs.  So a reassignment that stands in neither was sent by
 a process of Ballast that acts without its journal: one that has lost the lock, for example.
@@ -43,7 +43,7 @@ class Wishes:
 
 @dataclass(slots=True)
 class Unasked:
-    """Moves that were seen and that nobody is known to have wanted so far."""
+    """Moves that were seen and that neither the person nor the journal is known to have wanted so far."""
 
     wishes: Wishes
     judged: int = 0
@@ -61,7 +61,7 @@ class Unasked:
         self.judged = len(self._seen)
 
     def convict(self, read_until_s: float) -> list[str]:
-        """Those that nobody wanted, now that the journal has been read up to what was written then; each is told once."""
+        """Moves that neither the person nor the journal wanted, with the journal read that far; each is told once."""
         self._suspects = {t: s for t, s in self._suspects.items() if t not in self.wishes.targets}
         due = [t for t, seen_s in self._suspects.items() if read_until_s > seen_s + READ_LATER_S]
         for target in due:

@@ -194,7 +194,7 @@ class JournalWatch:
             self._take(message)
 
     def _id_now(self) -> str | None:
-        """The topic's id; None while nobody says, or there is none."""
+        """The topic's id; None where there is no topic, and while no broker tells it."""
         if self._admin is None:
             self._admin = AdminClient({"bootstrap.servers": self.server, **CLIENT_TIMEOUTS})
         try:

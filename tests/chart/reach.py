@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Party:
-    """A pod, or somebody outside the cluster (``namespace`` is empty), whom no selector finds."""
+    """A pod, or a client outside the cluster (``namespace`` is empty), which no selector finds."""
 
     namespace: str
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -136,7 +136,7 @@ def test_without_a_cluster_it_says_what_is_missing(render: Render) -> None:
         {"antiAffinity": "no"},
     ],
 )
-def test_the_schema_refuses_what_nobody_reads(render: Render, wrong: dict[str, Any]) -> None:
+def test_the_schema_refuses_what_no_template_reads(render: Render, wrong: dict[str, Any]) -> None:
     """A value that is misspelt or of a wrong type is refused before anything is rendered."""
     with pytest.raises(helm_python.HelmError):
         render(wrong)
@@ -206,7 +206,7 @@ def leaves(tree: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 
 
 def test_every_value_is_used() -> None:
-    """A value that no template reads would be a promise that nobody keeps."""
+    """A value that no template reads would promise what the chart does not do."""
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     templates = "\n".join(p.read_text() for p in (CHART / "templates").rglob("*.*"))
     whole = {"settings", "resources", "pipeline.resources"}

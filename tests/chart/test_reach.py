@@ -35,7 +35,7 @@ def network(objects: list[dict[str, Any]]) -> Network:
 
 
 def test_each_port_has_its_own_guests(render: Render) -> None:
-    """The page is the ingress's, the probes are Prometheus' and those of Helm's test; nobody else gets in."""
+    """The page is the ingress's, the probes are Prometheus' and those of Helm's test; no other client gets in."""
     objects = render(merged(EVERYTHING, GUESTS))
     there, found = network(objects), pods(objects)
     daemon, test = found["Deployment shop-ballast"], found["Pod shop-ballast-health"]
@@ -46,7 +46,7 @@ def test_each_port_has_its_own_guests(render: Render) -> None:
 
 
 def test_without_guests_everybody_is_one(render: Render) -> None:
-    """The default keeps nobody from the page or the metrics, and nobody from any other port."""
+    """The default lets every client reach the page and the metrics, and none any other port."""
     objects = render()
     there, daemon = network(objects), pods(objects)["Deployment shop-ballast"]
     for source in (INGRESS, STRANGER, OUTSIDE):

@@ -127,7 +127,7 @@ class ContainerCluster:
         return self.spec.mode == "zookeeper" and node == CONTROLLER
 
     def _small_disk(self, node: int) -> dict[str, Any]:
-        """The disk exists while somebody has it mounted: the controller, so that it can be written to before its broker runs."""
+        """The disk exists while a container mounts it: the controller does, so that a test can write to it first."""
         if node == CONTROLLER:
             return {"mounts": [small_disk()]}
         return {"volumes_from": [self.containers[CONTROLLER].id]} if node == self.cramped else {}

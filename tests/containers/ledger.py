@@ -46,7 +46,7 @@ class Ledger:
             self.acked[number] = offset
 
     def see(self, offset: int, number: int) -> None:
-        """Note a record that was read; a log that nobody compacts has no gaps, and says the same when it is read again."""
+        """Note a record that was read; a log without compaction has no gaps, and says the same when it is read anew."""
         if offset in self.read:
             if self.read[offset] != number:
                 self.wrong.append(f"offset {offset} held {self.read[offset]} and now holds {number}")

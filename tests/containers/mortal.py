@@ -29,7 +29,7 @@ from ballast.wiring.journal import this_process
 
 LEASE_S: Final = 3.0
 """A dead holder's lease is what its successor waits for.  Shorter than people's, since only one of these lives at a time: a
-lease that lapses while nobody takes it is renewed."""
+lease that lapses while no other process takes it is renewed."""
 
 
 def die() -> None:

@@ -78,7 +78,7 @@ class Proof:
         becomes(lambda: [r.id for r in self.at.runs().values() if not r.ended], [])
 
     def leader(self, partition: int) -> int:
-        """Who leads a partition; -1 for nobody, and while nobody says."""
+        """The leader of a partition; -1 where it has none, and while no broker answers."""
         try:
             return self.at.cluster.partitions([self.name(partition)])[self.name(partition)].leader
         except BallastError:
@@ -161,7 +161,7 @@ class Life:
 
 @dataclass
 class Lives:
-    """Ballast's processes of one test; whoever is still alive at its end is killed."""
+    """Ballast's processes of one test; those that are still alive at its end are killed."""
 
     at: Scene
     _begun: list[Life] = field(default_factory=list)
@@ -210,7 +210,7 @@ def stages(at: Scene, run_id: str) -> Counter[str]:
 
 
 def is_in(at: Scene, run_id: str, stage: str) -> bool:
-    """Whether the journal has a move or an election of the run in this stage; False while nobody answers."""
+    """Whether the journal has a move or an election of the run in this stage; False while it cannot be read."""
     try:
         return stages(at, run_id)[stage] > 0
     except BallastError:

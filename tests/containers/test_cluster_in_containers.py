@@ -33,7 +33,7 @@ time.sleep(600)
 
 
 def test_every_published_port_is_on_the_loopback(containers_cluster: ContainerCluster) -> None:
-    """Nobody outside the machine can reach a broker."""
+    """No client outside the machine can reach a broker."""
     for broker in containers_cluster.spec.broker_ids:
         container = containers_cluster.containers[broker]
         container.reload()

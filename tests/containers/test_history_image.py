@@ -34,7 +34,7 @@ ALERT_FROM: Final = 3
 
 
 def figure(url: str, name: str) -> float | None:
-    """A metric without labels; None where it is absent, also since nobody answers."""
+    """A metric without labels; None where it is absent, also while there is no answer."""
     found = re.search(rf"(?m)^{name} (\S+)$", get(url)[1])
     return float(found[1]) if found else None
 
@@ -48,7 +48,7 @@ def warnings(container: Any) -> list[str]:
 def test_a_folder_that_cannot_be_written_is_told_until_it_can(
     kraft: Sandbox, run: Run, history_image: str, render: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """The alert's metrics count, the log tells a command, the page is served; once somebody runs the command, samples are kept."""
+    """The alert's metrics count, the page is served, the log tells a command; once a user runs it, samples are kept."""
     claim = tmp_path / "claim"
     claim.mkdir(mode=0o755)
     (port,) = free_ports(1)

@@ -96,7 +96,7 @@ def test_killed_in_every_state_on_the_way_to_the_end(at: Scene, lives: Lives) ->
 
 
 def test_killed_in_every_state_on_the_way_back(at: Scene, lives: Lives) -> None:
-    """A cancel in mid-move is carried on by whoever comes next, the order of the replicas too."""
+    """A cancel in mid-move is carried on by the next process, the order of the replicas too."""
     proof = Proof.of(at, "killed-back", {0: (3, 1, 2)}, mib=20)
     plan = at.plan(proof.topic, {0: (1, 2, 4)})
     with proof.traffic().running():

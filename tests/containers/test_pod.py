@@ -39,7 +39,7 @@ def run(docker_client: Any, docker_host: DockerHost) -> Run:
 
 
 def get(url: str) -> tuple[int, str]:
-    """Status and body; 0 while nobody answers."""
+    """Status and body; 0 while there is no answer."""
     try:
         with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 — loopback
             return answer.status, answer.read().decode()
@@ -128,7 +128,7 @@ def test_a_one_shot_command_runs_from_the_same_chart(
         container.remove(force=True)
 
 
-def test_the_image_runs_as_nobody_and_holds_no_package_manager(docker_client: Any, ballast_image: str) -> None:
+def test_the_image_runs_without_rights_and_holds_no_package_manager(docker_client: Any, ballast_image: str) -> None:
     """It says its version without any right, and pip is not in it."""
     said = docker_client.containers.run(
         ballast_image, ["--version"], remove=True, read_only=True, user="12345:12345", cap_drop=["ALL"]

@@ -2,7 +2,7 @@
 
 A client that makes no headway is replaced.  librdkafka can stay on a leader's old epoch for minutes after its restart: a new
 consumer goes on at the same offset, a new producer with the next number, and the records that the old one still had are
-counted as open, since nobody knows what became of them.
+counted as open, since it is not known what became of them.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Hands(Protocol):
         """Have this many bytes acknowledged by all in-sync replicas."""
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic as somebody else would."""
+        """Delete a topic as another user would."""
 
     def kill(self, broker: int) -> None:
         """End a broker without a goodbye."""

@@ -239,7 +239,7 @@ def test_going_back_needs_a_cancel(form: ClusterForm) -> None:
 
 
 def test_a_deleted_topic_takes_its_move_along(form: ClusterForm) -> None:
-    """A topic that somebody deletes in mid-move disappears from the moves and from the snapshot."""
+    """A topic that another user deletes in mid-move disappears from the moves and from the snapshot."""
     name = filled(form, (1, 2))
     start(form, name, (3, 1))
     hold(form, name.topic, release=True)

@@ -227,7 +227,7 @@ def test_a_frozen_follower_has_no_log_end_until_it_answers(broken: ClusterForm) 
 
 
 def test_a_frozen_broker_costs_a_bounded_wait(broken: ClusterForm) -> None:
-    """While it still counts as alive it keeps nobody waiting for long, and what it should have told is a gap."""
+    """While it still counts as alive no reader waits long for it, and what it should have told is a gap."""
     broken.topic({0: (3, 1), 1: (1, 3)})
     broken.cluster.snapshot()
     broken.hands.pause(3)

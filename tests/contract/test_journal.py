@@ -70,7 +70,7 @@ def test_an_untouched_journal_is_empty(form: JournalForm) -> None:
 
 
 def test_a_lock_that_is_no_longer_wanted_is_not_taken(form: JournalForm) -> None:
-    """Nothing is written for it, whether it is free or somebody holds it; the wait ends at once."""
+    """Nothing is written for it, whether it is free or another process holds it; the wait ends at once."""
     held = form.open()
     held.acquire(form.holder("holder"))
     with pytest.raises(LockHeld):
@@ -128,7 +128,7 @@ def test_the_second_is_told_who_holds_the_lock_and_what_it_does(form: JournalFor
 
 
 def test_the_lock_is_held_since_it_was_taken_not_since_its_holder_started(form: JournalForm) -> None:
-    """For whoever took it, for everybody who reads it, at each term, and through renewals."""
+    """For its holder, for every reader, at each term, and through renewals."""
     journal, patient = form.open(), form.holder("patient", lease_s=60)
     for _ in range(2):
         before = form.clock.now_ms()
@@ -143,7 +143,7 @@ def test_the_lock_is_held_since_it_was_taken_not_since_its_holder_started(form: 
 
 
 def test_a_released_lock_is_free_at_once(form: JournalForm) -> None:
-    """Nobody waits for the lease of somebody who said goodbye; a released handle writes no more."""
+    """No process waits for the lease of a holder that released the lock; a released handle writes no more."""
     first, second = form.open(), form.open()
     first.acquire(form.holder("first", lease_s=600))
     first.append([Record("a", {"n": 1})])
@@ -195,8 +195,8 @@ def test_a_holder_that_hangs_is_fenced_for_good(form: JournalForm) -> None:
     assert values(new) == {"run": {"by": "new"}}
 
 
-def test_a_lapsed_lease_that_nobody_took_is_renewed(form: JournalForm) -> None:
-    """A holder that was away too long asks the journal; where nobody else came, it goes on."""
+def test_a_lapsed_lease_that_no_other_process_took_is_renewed(form: JournalForm) -> None:
+    """A holder that was away too long asks the journal; where no other process took the lock, it goes on."""
     journal = form.open()
     journal.acquire(form.holder("slow"))
     form.clock.sleep(form.lease_s * 1.2)
@@ -253,7 +253,7 @@ def test_requests_of_others_are_answered_by_the_holder(form: JournalForm) -> Non
 
 
 def test_the_holder_alone_removes_it_with_everything_in_it(form: JournalForm) -> None:
-    """Records, requests and the lock are gone for whoever looks afterwards; the next holder begins a new one."""
+    """Records, requests and the lock are gone for every later reader; the next holder begins a new one."""
     holder, laptop = form.open(), form.open()
     holder.acquire(form.holder("daemon", lease_s=60))
     holder.append([Record("a", {"n": 1})])

@@ -1,4 +1,4 @@
-"""An open run that nobody carries out is found by the daemon that acts, however it came to be left."""
+"""An open run that no process carries out is found by the daemon that acts, however it came to be left."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_run_that_is_taken_up_heeds_the_mode_of_its_own_kind(kind: ActionKind 
 
 
 def test_the_kind_of_a_run_is_kept_from_its_start(context: Rig, world: SimWorld) -> None:
-    """With the counts of its kind, so that whoever takes the run up knows it."""
+    """With the counts of its kind, so that the process that takes the run up knows it."""
     world.add_broker(SimBroker(id=4, rack="a"))
     store = JournalStore()
     give_run_controller(context, store)
@@ -115,8 +115,8 @@ def a_scene(world: SimWorld) -> Rig:
 
 
 @pytest.mark.parametrize("key", [acts_key(ActionKind.MOVES), "pause", "drain/4", "give-way"])
-def test_nobody_acts_upon_a_journal_with_a_damaged_record(context: Rig, key: str) -> None:
-    """It is named, the lock is free for whoever can read it, and counts do not begin anew."""
+def test_no_daemon_acts_upon_a_journal_with_a_damaged_record(context: Rig, key: str) -> None:
+    """It is named, the lock is free for a process that can read it, and counts do not begin anew."""
     store = JournalStore()
     give_run_controller(context, store)
     context.policy = DaemonPolicy(mode=Mode.AUTO)

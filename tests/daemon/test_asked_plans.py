@@ -105,7 +105,7 @@ def test_what_cannot_be_planned_is_told_to_the_one_who_asked(leader: Rig) -> Non
 
 
 def test_a_plan_names_the_log_dirs_that_have_failed(leader: Rig, world: SimWorld, clock: SimClock) -> None:
-    """On its card, and in the answer where nothing is to be done: whoever approves or reads it learns what no plan repairs."""
+    """On its card, and in the answer where nothing is to be done: the user learns what no plan repairs."""
 
     def read_anew() -> None:
         clock.sleep(leader.policy.intervals.log_dirs_s + leader.policy.intervals.observe_s)
@@ -187,7 +187,7 @@ def test_a_plan_that_was_asked_for_and_rejected_comes_back_from_no_check(leader:
     assert leader.board.view.plans == ()
 
 
-def test_whoever_approves_a_plan_that_has_to_wait_hears_why(leader: Rig) -> None:
+def test_a_user_who_approves_a_plan_that_has_to_wait_hears_why(leader: Rig) -> None:
     """Not that there is nothing to do: here a broker that came back a moment ago."""
     reading = leader.parts.reading
     reading.presence = replace(reading.presence, changed_at_s=leader.clock.monotonic_s())
@@ -262,7 +262,7 @@ def test_what_no_person_approved_waits_for_the_cool_down(leader: Rig) -> None:
         assert "started" in ask(leader, "approve", plan=shown.id)[0]
 
 
-def test_a_run_that_nobody_approved_waits_for_the_plan_that_somebody_asked_for(
+def test_a_run_without_approval_waits_for_the_plan_that_a_user_asked_for(
     context: Rig, world: SimWorld, clock: SimClock
 ) -> None:
     """Who was told that a plan is ready finds it there when they press Approve; for ten minutes, and not for ever."""
@@ -283,7 +283,7 @@ def test_a_run_that_nobody_approved_waits_for_the_plan_that_somebody_asked_for(
     assert context.parts.runs.running is None
     assert context.board.view.plans[0].id == asked.id
     assert not_led(world, 1) > 0
-    # Nobody came back to it.
+    # The user did not come back to it.
     clock.sleep(ASKED_WAITS_S)
     observe(context)
     check_leaders(context)
@@ -294,8 +294,8 @@ def test_a_run_that_nobody_approved_waits_for_the_plan_that_somebody_asked_for(
     assert not told.ok
 
 
-def test_a_repair_does_not_wait_for_a_plan_that_somebody_asked_for(leader: Rig) -> None:
-    """It takes the plan away, and whoever asked for it hears of that."""
+def test_a_repair_does_not_wait_for_a_plan_that_a_user_asked_for(leader: Rig) -> None:
+    """It takes the plan away, and the user who asked for it hears of that."""
     assert ask(leader, "plan", intent="balance")[1]
     (asked,) = leader.board.view.plans
     leader.policy = DaemonPolicy(mode=Mode.AUTO)
@@ -393,7 +393,7 @@ def test_a_plan_says_how_long_it_takes_at_the_throttle_that_will_be_used(
     assert [b["broker"] for b in shown.brokers] == [1, 2, 3, 4]
 
 
-def test_a_plan_with_a_size_that_nobody_knows_names_no_time(leader: Rig) -> None:
+def test_a_plan_with_an_unknown_size_names_no_time(leader: Rig) -> None:
     """Unknown is not short."""
     ask(leader, "plan", intent="balance")
     asked = leader.parts.proposals.asked

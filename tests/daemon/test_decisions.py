@@ -110,7 +110,7 @@ def test_several_imbalanced_brokers_are_told_together(context: Rig, world: SimWo
 
 
 def test_auto_mode_brings_leaders_home(leader: Rig, world: SimWorld) -> None:
-    """A broker that lost its leaders while nobody looked gets them back at once, and then there is nothing to do."""
+    """A broker that lost its leaders between two readings gets them back at once, and then there is nothing to do."""
     bounce(world, 1)
     observe(leader)
     assert "Run run-1 started: 4 preferred leader elections (no data moved)" in check_leaders(leader)
@@ -302,7 +302,7 @@ def test_what_cannot_be_rebuilt_is_named(leader: Rig) -> None:
 
 
 def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Rig) -> None:
-    """A list that somebody changed goes back, as a repair and once; topics without the rule stay."""
+    """A list that another user changed goes back, as a repair and once; topics without the rule stay."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
     assert "Nothing needs repair" in check_repair(leader)
@@ -323,7 +323,7 @@ def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Rig) -> 
 
 
 def test_kafkas_lists_over_other_brokers_wait_for_approval(leader: Rig, world: SimWorld) -> None:
-    """An added broker gives a topic that follows Kafka's placement other lists: nobody is surprised by that copying."""
+    """An added broker gives a topic that follows Kafka's placement other lists: that copying waits for the operator."""
     rule = TopicRule(topics="orders", kafka_placement=True)
     leader.policy = replace(AUTO, balance=replace(AUTO.balance, topic_rules=(rule,)))
     before = {p.name: tuple(p.replicas) for p in world.partitions()}
@@ -375,7 +375,7 @@ def test_a_new_broker_is_filled(leader: Rig) -> None:
 
 
 def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Rig) -> None:
-    """The settings name it, it is emptied and said to be empty; stopped for good, it keeps nobody from anything."""
+    """The settings name it, it is emptied and said to be empty; stopped for good, it holds back no check."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
     world = cluster.world
@@ -403,7 +403,7 @@ def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Rig) -> None:
 
 
 def test_a_foreign_reassignment_makes_it_stand_back(leader: Rig, world: SimWorld) -> None:
-    """What somebody else moves is named and waited for."""
+    """What another user moves is named and waited for."""
     world.add_broker(SimBroker(id=4, rack="b", nic_bytes_per_s=1e3))
     bounce(world, 1)
     cluster = leader.cluster
@@ -418,7 +418,7 @@ def test_a_foreign_reassignment_makes_it_stand_back(leader: Rig, world: SimWorld
 
 
 def test_a_proposal_whose_cluster_changed_is_planned_anew(leader: Rig, world: SimWorld) -> None:
-    """Between planning and starting somebody changed the assignment: the old plan is not started."""
+    """Between planning and starting another user changed the assignment: the old plan is not started."""
     leader.policy = DaemonPolicy(mode=Mode.APPROVE)
     bounce(world, 1)
     observe(leader)
@@ -447,7 +447,7 @@ def test_nothing_planned_before_a_run_ended_is_started_after_it(leader: Rig, wor
 
 
 def test_a_throttle_that_a_dead_broker_kept_is_taken_back_when_it_returns(leader: Rig, world: SimWorld) -> None:
-    """By the daemon that runs on, without another run or restart; until then it is owed, and nobody asks in vain."""
+    """By the daemon that runs on, without another run or restart; until then it is owed, and no attempt is made."""
     rate = Setting("broker", "3", FOLLOWER_RATE)
     assert leader.journal is not None
     assert leader.run_controller is not None

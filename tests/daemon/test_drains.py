@@ -1,4 +1,4 @@
-"""A broker that a person drains stays empty until somebody ends that, whatever process acts."""
+"""A broker that a person drains stays empty until a person ends the drain, whichever process acts."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def read(port: int, path: str, token: str | None) -> int:
 
 
 def test_a_token_file_that_cannot_be_read_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody may act, and the log says why: once, and again when it fails anew."""
+    """No user may act, and the log says why: once, and again when it fails anew."""
     file = tmp_path / "tokens"
     desk = Desk(file, lambda _: None, WallClock())
 
@@ -226,7 +226,7 @@ def test_reading_takes_a_token_where_the_settings_say_so(
 
 
 def test_reading_takes_no_token_unless_it_is_set(serve: Serve, tmp_path: Path) -> None:
-    """As before there were viewers; and asking for a token that nobody has is a mistake."""
+    """As before there were viewers; and asking for a token without a token file is a mistake."""
     daemon = serve(web=WebPolicy(port=0))
     daemon.until(lambda v: v.figures is not None)
     assert {read(daemon.service.web.port, f"/api/v1/{path}", None) for path in READ} == {200}
@@ -314,7 +314,7 @@ def test_no_connection_fails_while_certificates_are_renewed(serve: Serve, tmp_pa
 
 @pytest.mark.openssl
 def test_a_certificate_that_cannot_be_used_keeps_it_from_starting(serve: Serve, tmp_path: Path) -> None:
-    """Rather than a page that nobody reaches."""
+    """Rather than run with a page that no user can reach."""
     issue(tmp_path, "page")
     (tmp_path / "tls.key").write_text("no key")
     with pytest.raises(UsageError):

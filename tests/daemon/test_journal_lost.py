@@ -1,4 +1,4 @@
-"""The journal is deleted under an idle daemon: it says so at once, and whoever holds the lock makes it again."""
+"""The journal is deleted under an idle daemon: it says so at once, and the lock's holder makes it again."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_holder_of_the_lock_makes_it_again(context: Rig, store: JournalStore
 
 
 def test_nothing_starts_from_a_journal_that_was_begun_again(context: Rig, store: JournalStore, told: list[str]) -> None:
-    """Whoever takes the lock pauses, and so does the next one; a person's resume ends it for good."""
+    """The process that takes the lock pauses, and so does the next one; a person's resume ends it for good."""
     journal = MemoryJournal(store, context.clock)
     journal.acquire(holder("before"))
     journal.append([begun_record(Begun(5, "somebody"))])

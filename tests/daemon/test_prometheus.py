@@ -37,7 +37,7 @@ Serve = Callable[..., Running]
 
 
 def ask(url: str) -> Any:
-    """A JSON answer; None while nobody answers."""
+    """A JSON answer; None while the server does not answer."""
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 — loopback
             return json.load(answer)
@@ -126,7 +126,7 @@ def test_the_rules_pass_their_own_tests() -> None:
 
 
 def test_every_alert_has_a_test_and_a_runbook() -> None:
-    """An alert that nobody tested or explained would ring at night for nothing."""
+    """An alert without a test or an explanation would ring at night for nothing."""
     rules = [r for g in yaml.safe_load(RULES.read_text())["groups"] for r in g["rules"]]
     tested = RULES.with_name("ballast.rules.test.yaml").read_text()
     sections = re.findall(r"^## (\w+)$", (ROOT / "docs" / "alerts.md").read_text(), re.MULTILINE)

@@ -165,7 +165,7 @@ class Clock:
         return self.minute * 60.0
 
     def sleep(self, seconds: float) -> None:
-        """Nobody sleeps here."""
+        """Return at once."""
 
 
 def world() -> World:

@@ -69,7 +69,7 @@ def left_on(world: SimWorld, *brokers: int) -> int:
     return sum(bool(set(p.replicas) & set(brokers)) for p in world.partitions())
 
 
-def test_a_whole_rack_that_is_down_evacuates_nobody(clock: SimClock) -> None:
+def test_a_whole_rack_that_is_down_evacuates_no_broker(clock: SimClock) -> None:
     """Six brokers, three racks, both brokers of one down for the grace: every replica stays where it is."""
     world, context = cluster(clock, 6, 3)
     before = [set(p.replicas) for p in world.partitions()]
@@ -116,7 +116,7 @@ def test_one_broker_is_rebuilt_by_itself_within_its_rack(clock: SimClock) -> Non
         ((1, 5), RepairPolicy(max_brokers_share=0.5), "racks"),
         ((1, 4), RepairPolicy(max_racks=2), "brokers"),
         ((1,), RepairPolicy(max_bytes=1), "bytes"),
-        # Of some partitions every replica is on these: nobody tells their size.
+        # Of some partitions every replica is on these: no broker tells their size.
         ((1, 2), RepairPolicy(max_brokers_share=0.5, max_racks=2), "bytes"),
     ],
 )
@@ -240,7 +240,7 @@ def test_a_broker_that_flaps_does_not_hold_repair_back_for_ever(clock: SimClock)
 
 
 def test_a_person_may_approve_what_would_wait(clock: SimClock) -> None:
-    """Whoever approves a repair has seen the rack."""
+    """A person who approves a repair has seen the rack."""
     world, context = cluster(clock, 9, 3, replace(NINE, mode=Mode.APPROVE))
     lose(world, context, 6)
     world.kill(3)

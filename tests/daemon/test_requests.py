@@ -135,10 +135,10 @@ def test_who_takes_over_is_answered_before_the_lock_is_gone(
     assert answers(context) == ["The lock is given up for Ada; the daemon waits until it is free again.", None]
 
 
-def test_a_letter_that_nobody_waits_for_any_more_moves_nobody(
+def test_a_take_over_request_that_no_process_waits_for_changes_nothing(
     world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
-    """Whoever wrote it was killed or gave up long ago: the daemon keeps the lock and says so."""
+    """The process that sent it was killed or gave up long ago: the daemon keeps the lock and says so."""
     context = daemon(world, clock, store)
     ask(context, "take-over", wait_s=30)
     clock.sleep(3600)
@@ -306,7 +306,7 @@ def test_a_cancel_from_the_page_means_the_run_that_the_page_shows(
 def test_taking_back_throttles_is_nothing_to_cancel(
     world: SimWorld, clock: SimClock, store: JournalStore, kind: str
 ) -> None:
-    """It is shown in the place of a run and is none: whoever asks is told so, whether or not they name it."""
+    """It is shown in the place of a run and is none: a user who asks is told so, whether or not they name it."""
     context = daemon(world, clock, store)
     bodies: list[Callable[[], None]] = []
     run_controller = give_run_controller(context, store, spawn=bodies.append)
@@ -372,7 +372,7 @@ def test_questions_that_are_asked_again_are_counted(serve: Callable[..., Running
 def test_what_was_left_open_is_taken_up_before_anything_else_may_start(
     world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The work loop goes by the role: while it says leader, the open run is already somebody's."""
+    """The work loop goes by the role: before it says leader, the run controller has taken up the open run."""
     context = daemon(world, clock, store)
     bounce(world, 1)
     observe(context)

@@ -22,7 +22,7 @@ ROUND_S = 240
 
 
 def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogCaptureFixture) -> None:
-    """More than an hour of simulated time: every round a broker dies and returns, plans come and go, and somebody scrapes."""
+    """More than an hour of simulated time: each round a broker dies and returns, plans change, metrics are read."""
     caplog.set_level(
         logging.WARNING, "ballast"
     )  # The runner keeps what is logged: that growth would not be the daemon's.

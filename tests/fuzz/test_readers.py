@@ -114,7 +114,7 @@ layouts = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"sort
     layouts,
 )
 def test_every_reassignment_is_read_for_what_it_says(wanted: dict[Any, list[int]], layout: Any) -> None:
-    """Whoever wrote it, with whatever spaces and order of keys."""
+    """Whatever tool wrote it, with whatever spaces and order of keys."""
     rows = [{"topic": t, "partition": p, "replicas": replicas} for (t, p), replicas in wanted.items()]
     read = parse_reassignment(json.dumps({"version": 1, "partitions": rows}, **layout))
     assert {(e.topic, e.partition): list(e.replicas) for e in read} == wanted

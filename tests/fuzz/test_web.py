@@ -34,7 +34,7 @@ REQUESTS = [
 def exchange(server: Running, request: bytes, *, is_whole: bool = False) -> int:
     """The status of the answer; 0 where the server saw no whole request or hung up, as it may.
 
-    A request that may not be whole is followed by the end of our side, so that nobody waits for the rest; a server may take
+    A request that may not be whole is followed by the end of our side, so that no server waits for more; it may take
     that for a client that has gone, and need not answer.
     """
     where = urlsplit(server.url)

@@ -364,7 +364,7 @@ def test_without_a_token_file_the_page_is_read_only(serve: Callable[..., Any], o
     assert "read-only" in answer.json()["error"]
 
 
-def test_a_lag_that_nobody_measured_has_no_column(serve: Callable[..., Any], open_page: Open) -> None:
+def test_a_lag_that_was_not_measured_has_no_column(serve: Callable[..., Any], open_page: Open) -> None:
     """The daemon reads no log ends: a column of it would say nothing in any row."""
     daemon = serve()
     daemon.until(lambda v: v.figures is not None)
@@ -529,7 +529,7 @@ def test_plans_are_asked_for_with_a_button(show: Show, open_page: Open, button: 
 
 
 def test_a_drained_broker_is_shown_and_its_drain_ended_with_a_button(show: Show, open_page: Open) -> None:
-    """Who drained it and since when, in a line of its own, on its bars, and a button for whoever may act."""
+    """Who drained it and since when, in a line of its own, on its bars, and a button for an operator."""
     url, _, asked = show(a_view(drains=(Drain(broker=4, by="Ada", since_ms=now_ms() - 60_000),)))
     page = open_page(url)
     line = page.locator("#drains [data-broker='4']")
@@ -542,7 +542,7 @@ def test_a_drained_broker_is_shown_and_its_drain_ended_with_a_button(show: Show,
 
 
 def test_a_plan_that_was_approved_says_by_whom(show: Show, open_page: Open) -> None:
-    """On every replica's page, while safety checks hold it back; past runs that nobody may read are told."""
+    """On every replica's page, while safety checks hold it back; past runs that Ballast may not read are told."""
     plan = replace(a_plan(waiting=False), approved_by="Ada")
     held = (permission("moves", code="unsettled", sentence="Waiting for replicas to be in sync."),)
     view = a_view(mode="approve", plans=(plan,), permissions=held, history=(), history_problem="Not allowed.")
@@ -567,7 +567,7 @@ def test_a_past_run_that_cannot_be_shown_is_named(show: Show, open_page: Open) -
     expect(page.locator("#history")).to_contain_text("1120-2300-aa")
 
 
-def test_a_countdown_closes_nothing_that_somebody_has_opened(show: Show, open_page: Open) -> None:
+def test_a_countdown_closes_nothing_that_a_user_has_opened(show: Show, open_page: Open) -> None:
     """The reason why a plan is blocked counts on in its place, under a list of changes that stays open."""
 
     def held(seconds: int) -> tuple[Permission, ...]:

@@ -42,14 +42,14 @@ IMPATIENT: dict[str, Any] = {
 
 
 ANSWERS_WITHIN_S = 30.0
-"""A page of the loopback; whoever is gone refuses at once."""
+"""A page of the loopback; a process that is gone refuses at once."""
 ENDS_WITHIN_S = 90.0
 PATIENCE_S = 240.0
 """The first plan on a fresh machine compiles the planner: twenty seconds of a core, minutes on a busy machine."""
 
 
 class Series(dict[str, float]):
-    """Series to value.  One that is not there, or on a page that nobody answered for, equals and exceeds nothing."""
+    """Series to value.  One that is not there, or on a page that did not answer, equals and exceeds nothing."""
 
     def __missing__(self, name: str) -> float:
         """Not a number."""
@@ -68,7 +68,7 @@ class Daemon:
     """Its settings."""
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and body; 0 while nobody answers."""
+        """Status and body; 0 while the daemon does not answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=ANSWERS_WITHIN_S) as answer:
                 return answer.status, answer.read().decode()
@@ -79,7 +79,7 @@ class Daemon:
 
     @property
     def status(self) -> dict[str, Any]:
-        """What the page shows; empty while nobody answers."""
+        """What the page shows; empty while the daemon does not answer."""
         code, body = self.get("/api/v1/status")
         return dict(json.loads(body)) if code == 200 else {}
 
@@ -90,7 +90,7 @@ class Daemon:
 
     @property
     def metrics(self) -> Series:
-        """Series to value; empty while nobody answers."""
+        """Series to value; empty while the daemon does not answer."""
         code, text = self.get("/metrics")
         lines = [line for line in text.splitlines() if line and not line.startswith("#")] if code == 200 else []
         return Series({series: float(value) for series, _, value in (line.rpartition(" ") for line in lines)})

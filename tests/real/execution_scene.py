@@ -157,7 +157,7 @@ class Scene:
                 journal.close()
 
     def rests(self) -> bool:
-        """Whether every run has ended and nobody holds the lock: followers in the background have nothing left to do."""
+        """Whether every run has ended and no process holds the lock: followers in the background have nothing to do."""
         return all(r.ended for r in self.runs().values()) and self.holder() is None
 
     def change(self, change: ConfigChange) -> None:

@@ -114,7 +114,7 @@ def test_with_these_rights_it_acts(
 
 
 def test_log_ends_take_describe_on_the_topic_alone(own_cluster: Callable[..., Sandbox], admin_of: AdminOf) -> None:
-    """Each replica's own end is told to whoever may describe its topic, and to nobody else."""
+    """Each replica's own end is told to a user who may describe its topic, and to no other user."""
     sandbox = own_cluster(security="acl", brokers=2, racks=0)
     admin = admin_of(sandbox)
     name = TopicPartition("orders", 0)

@@ -22,7 +22,7 @@ from ballast.wiring.cluster import open_cluster
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 LONG_LEASE_S = 600.0
-"""Nobody waits for its end: a lock that changes hands was given up."""
+"""No process waits for its end: a lock that changes hands was given up."""
 
 
 def orders(sandbox: Sandbox, partitions: int = 12, **configs: str) -> None:
@@ -102,7 +102,7 @@ def test_two_replicas_survive_a_kill_and_keep_leaders_home(
     killed_s = time.monotonic()
     until("the take-over", lambda: second.role == "leader", [second])
     took_s = time.monotonic() - killed_s
-    # Seven seconds on a quiet machine; whoever waited for the brokers to give up a dead writer would wait for a minute.
+    # Seven seconds on a quiet machine; a minute for a process that waits for the brokers to give up a dead writer.
     assert took_s < 45, f"the take-over took {took_s:.0f} s with a lease of 5 s"
     until("the lock", lambda: second.metrics["ballast_lock_held"] == 1, [second])
     sandbox.stop_broker(1)

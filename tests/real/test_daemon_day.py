@@ -272,7 +272,7 @@ def test_a_day_of_an_operator(own_cluster: Callable[..., Sandbox], daemons: list
 
 
 def drain_and_kill(day: Day) -> None:
-    """Ask for broker 2 to be drained in the settings, slowly; kill -9 whoever acts while moves are in flight."""
+    """Ask for broker 2 to be drained in the settings, slowly; kill -9 the leading daemon while moves are in flight."""
     for daemon in day.daemons:
         daemon.reconfigure(balance={"draining": [2]}, execution={"throttle": SLOW})
     first = day.leader

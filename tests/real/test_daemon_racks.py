@@ -1,4 +1,4 @@
-"""A rack that goes down as a whole evacuates nobody: automatic repair is bounded, on real brokers."""
+"""A rack that goes down as a whole evacuates no broker: automatic repair is bounded, on real brokers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def said(daemon: Daemon) -> str:
 
 
 def is_settled(daemon: Daemon) -> bool:
-    """The journal's own partitions, placed by the brokers, may still give a plan that nobody is asked to approve."""
+    """The journal's own partitions, placed by the brokers, may still give a plan that needs no approval."""
     plans = daemon.status["plans"]
     return daemon.role == "leader" and not [p for p in plans if p["kind"] == "repair" or p["waiting"]]
 

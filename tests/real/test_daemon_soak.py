@@ -37,7 +37,7 @@ LOOKS = 15
 def test_handles_threads_and_memory_are_flat_while_brokers_come_and_go(
     own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_path: Path
 ) -> None:
-    """Each round a broker leaves and returns, its leaders are brought home by a journaled run, and somebody scrapes."""
+    """Each round a broker leaves and returns, its leaders are brought home by a journaled run, and metrics are read."""
     sandbox = own_cluster(
         brokers=BROKERS, racks=1, heap_mib=192, broker_configs={"auto.leader.rebalance.enable": "false"}
     )

@@ -108,7 +108,7 @@ def test_interrupted_left_asked_to_cancel_and_rolled_back(at: Scene) -> None:
     assert {(m["code"], tuple(m["parameters"]["replicas"])) for m in verified["mismatches"]} == {("replicas", (1, 2))}
 
 
-def test_somebody_elses_throttled_move_keeps_its_rate(at: Scene) -> None:
+def test_another_users_throttled_move_keeps_its_rate(at: Scene) -> None:
     """A person moves a partition under their throttle: ours waits on that broker, changes no rate of theirs, then goes on.
 
     It ends with what each broker had and has.

@@ -47,7 +47,7 @@ def stock(at: Scene, *arguments: str) -> Answer:
 
 
 def test_execute_returns_at_once_and_cleans_up_by_itself(at: Scene) -> None:
-    """--execute prints the old assignment and starts; nobody runs --verify, and throttles go when the move has ended."""
+    """--execute prints the old assignment and starts; throttles go when the move has ended, also without --verify."""
     topic = "stockexec"
     at.topic(topic, {0: (1, 2)}, mib=6)
     theirs = ConfigChange(ConfigResource("broker", "2"), "leader.replication.throttled.rate", "set", "66666666")
@@ -189,7 +189,7 @@ def test_our_own_move_is_cancelled_while_its_follower_follows_it(at: Scene) -> N
 
 @pytest.mark.parametrize("action", ["--verify", "--cancel"])
 def test_what_a_person_had_set_outlives_our_own_execute(at: Scene, action: str) -> None:
-    """Their rates, and their list on the very topic: given back when the move ends, and left by whoever looks afterwards."""
+    """Their rates, and their list on the topic: restored when the move ends, and left by --verify or --cancel."""
     topic = f"stocktheirs{action.strip('-')}"
     at.topic(topic, {0: (1, 2), 1: (1, 2)}, mib=2)
     theirs = [ConfigChange(ConfigResource("broker", b), key, "set", "77000000") for b in "12" for key in RATES]
@@ -226,7 +226,7 @@ def test_clean_takes_what_the_stock_tool_left_and_nothing_else(at: Scene) -> Non
     standing = at.throttles("stockstale2")
     assert json.loads(at.finish("throttles", "--clean", "--yes", "--output", "json"))["removed"] == []
     assert at.throttles("stockstale2") == standing
-    # Nobody has to wait for the rest of the two minutes that this rate would take.
+    # The test does not wait for the rest of the two minutes that this rate would take.
     hurry = [(b, f"{side}.replication.throttled.rate") for b in "12" for side in ("leader", "follower")]
     for broker, key in hurry:
         at.change(ConfigChange(ConfigResource("broker", broker), key, "set", "50000000"))

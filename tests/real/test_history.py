@@ -1,4 +1,4 @@
-"""``ballast sample`` and ``ballast fleet collect`` on real brokers; what is away is named and costs nobody else anything."""
+"""``ballast sample`` and ``ballast fleet collect`` on real brokers; what is away is named, and the rest is recorded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ballast(*words: str) -> tuple[int, str, str]:
 
 
 def closed_port() -> int:
-    """A port of the loopback that nobody listens on."""
+    """A port of the loopback that no process listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -67,7 +67,7 @@ def test_a_fleet_is_collected_from_real_brokers_and_one_that_is_away_is_named(
 
 
 def test_a_sample_says_that_its_prometheus_is_away_and_is_taken(kraft: Sandbox, topic: str, tmp_path: Path) -> None:
-    """The settings name a Prometheus that nobody runs: the minute is recorded, the gap is said."""
+    """The settings name a Prometheus that does not run: the minute is recorded, the gap is said."""
     settings = tmp_path / "ballast.yaml"
     settings.write_text(
         f"cluster: {{bootstrap_server: '{kraft.bootstrap_server}'}}\n"

@@ -1,4 +1,4 @@
-"""The journal topic on clusters that are old, small, unhealthy or watched by somebody else."""
+"""The journal topic on clusters that are old, small, unhealthy or read by another process."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_cluster_that_cannot_start_transactions_says_so_in_time(own_cluster: C
 
 
 def test_a_topic_that_would_forget_is_refused(kraft: Sandbox) -> None:
-    """A journal topic made by somebody else with another cleanup policy, or with several partitions, is not written to."""
+    """A journal topic that another user made with another cleanup policy, or several partitions, is not written to."""
     admin = AdminClient(client(kraft))
     kinds = (("delete", 1, "be forgotten"), ("compact", 2, "must have one"))
     for policy, partitions, sentence in kinds:
@@ -143,7 +143,7 @@ def test_a_process_that_dies_or_hangs_loses_the_lock(kraft: Sandbox, harm: signa
         second.close()
 
 
-def test_a_fence_that_nobody_used_is_not_a_lost_lock(kraft: Sandbox) -> None:
+def test_a_fence_without_a_new_lease_is_not_a_lost_lock(kraft: Sandbox) -> None:
     """Brokers fence a slow transaction too, and a candidate may die before its lease: the holder goes on, the stranger does not."""
     topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
     journal = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r", timeout_s=60)
@@ -166,8 +166,8 @@ def test_a_fence_that_nobody_used_is_not_a_lost_lock(kraft: Sandbox) -> None:
         reader.close()
 
 
-def test_what_a_killed_writer_had_open_is_nobodys(kraft: Sandbox) -> None:
-    """A transaction that was begun and never committed is aborted by the next writer and read by no one."""
+def test_what_a_killed_writer_had_open_is_aborted(kraft: Sandbox) -> None:
+    """A transaction that was begun and never committed is aborted by the next writer and read by no reader."""
     topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
     dying = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r")
     next_one = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r")
@@ -264,7 +264,7 @@ def test_a_candidate_that_is_overtaken_hears_by_whom(kraft: Sandbox, monkeypatch
 
 
 def test_a_candidate_whose_rival_dies_gets_the_lock(kraft: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever fenced it never wrote a lease: one that does not wait is told to try again, one that waits takes the lock."""
+    """Its rival never wrote a lease: one that does not wait is told to try again, one that waits takes the lock."""
     topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
     journal = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r")
     rivals: list[ck.Producer] = []
@@ -288,7 +288,7 @@ def test_a_candidate_whose_rival_dies_gets_the_lock(kraft: Sandbox, monkeypatch:
 
 
 def test_a_secured_cluster_holds_the_journal_for_those_who_may(secured: Callable[[str], Sandbox]) -> None:
-    """SASL with an authorizer: the admin writes; somebody without rights is told which ones are missing."""
+    """SASL with an authorizer: the admin writes; a user without rights is told which ones are missing."""
     guarded = secured("acl")
     servers = {"bootstrap.servers": guarded.bootstrap_server}
     admin = Security.from_properties(guarded.client_properties).for_confluent() | servers

@@ -66,14 +66,14 @@ def written(journal: TopicJournal) -> dict[str, Any]:
 
 
 def delete(cluster: Sandbox, topic: str) -> AdminClient:
-    """Somebody deletes a topic."""
+    """Delete a topic as another user would."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_server})
     admin.delete_topics([topic])[topic].result(30)
     return admin
 
 
 def gone(cluster: Sandbox, topic: str) -> bool:
-    """No broker tells of it any more: one whose metadata is behind would hand the old one to whoever asks it."""
+    """No broker tells of it any more: one whose metadata is behind would hand the old one to a client that asks it."""
     brokers = [AdminClient({"bootstrap.servers": address}) for address in cluster.bootstrap_server.split(",")]
     return not any(topic in broker.list_topics(timeout=30).topics for broker in brokers)
 
@@ -110,7 +110,7 @@ WHOLE = {"run/1": {"moves": 3}, "throttle/broker/1": {"prior": THEIRS}, "throttl
 
 
 def test_a_deleted_journal_is_named_and_made_again(journal: TopicJournal, cluster: Sandbox) -> None:
-    """With all that its holder knows, and with the lock still theirs; whoever reads it is told once, and reads on."""
+    """With all that its holder knows, and with the lock still theirs; a reader is told once, and reads on."""
     reader = handle(cluster, journal._log.topic.removeprefix("journal-"))
     assert written(reader).items() >= WHOLE.items()
     delete(cluster, journal._log.topic)
@@ -128,7 +128,7 @@ def test_a_deleted_journal_is_named_and_made_again(journal: TopicJournal, cluste
     reader.close()
 
 
-def test_a_standby_leaves_a_lost_journal_to_its_holder_and_makes_it_again_when_nobody_does(
+def test_a_standby_leaves_a_lost_journal_to_its_holder_and_makes_it_again_when_the_holder_does_not(
     journal: TopicJournal, cluster: Sandbox
 ) -> None:
     """Who waits in line is quick to notice, and knows less than the holder: an empty journal of its own would forget what is owed."""
@@ -160,7 +160,7 @@ def test_a_standby_leaves_a_lost_journal_to_its_holder_and_makes_it_again_when_n
     until(lambda: remade(journal), "the holder makes it again")
     assert not stands_by()
     assert written(standby).items() >= WHOLE.items()
-    # Now nobody is there to do it.
+    # Now the holder does not do it.
     delete(cluster, journal._log.topic)
     until(stands_by, "the standby takes the lock", within_s=LONG_LEASE_S + PATIENCE_S)
     assert written(standby).items() >= WHOLE.items()
@@ -169,8 +169,10 @@ def test_a_standby_leaves_a_lost_journal_to_its_holder_and_makes_it_again_when_n
     standby.close()
 
 
-def test_whoever_starts_while_it_is_gone_notes_that_in_the_new_one(journal: TopicJournal, cluster: Sandbox) -> None:
-    """Nobody lives who remembers it: the empty one says by itself that it is not the first, until a person has looked."""
+def test_a_process_that_starts_while_it_is_gone_notes_that_in_the_new_one(
+    journal: TopicJournal, cluster: Sandbox
+) -> None:
+    """No process remembers it: the empty one says by itself that it is not the first, until a person has looked."""
     assert begun_in(journal.read()) is None
     journal.release()
     delete(cluster, journal._log.topic)
@@ -192,7 +194,7 @@ def test_whoever_starts_while_it_is_gone_notes_that_in_the_new_one(journal: Topi
     starter.close()
 
 
-def test_whoever_starts_while_it_is_gone_leaves_it_to_one_that_remembers(
+def test_a_process_that_starts_while_it_is_gone_leaves_it_to_one_that_remembers(
     journal: TopicJournal, cluster: Sandbox
 ) -> None:
     """A process that knows nothing gives the holder the time of a lease."""
@@ -241,7 +243,7 @@ def ends(journal: TopicJournal) -> BallastError | None:
 
 
 @pytest.mark.parametrize("policy", ["compact", "delete"])
-def test_a_journal_that_somebody_has_made_again_is_not_taken_for_the_old_one(
+def test_a_journal_that_another_user_has_made_again_is_not_taken_for_the_old_one(
     journal: TopicJournal, cluster: Sandbox, policy: str
 ) -> None:
     """By its id, or by its end; one that no journal can be is replaced."""
@@ -255,8 +257,8 @@ def test_a_journal_that_somebody_has_made_again_is_not_taken_for_the_old_one(
     fresh.close()
 
 
-def test_a_journal_that_somebody_has_made_again_is_not_removed(journal: TopicJournal, cluster: Sandbox) -> None:
-    """Theirs stays, with what they wrote; whoever wanted to remove the old one is told of the loss."""
+def test_a_journal_that_another_user_has_made_again_is_not_removed(journal: TopicJournal, cluster: Sandbox) -> None:
+    """Theirs stays, with what they wrote; the process that wanted to remove the old one is told of the loss."""
     topic = journal._log.topic
     until(lambda: written(journal).items() >= WHOLE.items(), "it is read")
     make_again(delete(cluster, topic), topic, **{"cleanup.policy": "compact"})
@@ -435,7 +437,7 @@ def test_a_run_outlives_its_journal(s: Scene) -> None:
     assert "(deleted)" in out
 
 
-def test_whoever_leaves_while_the_journal_takes_nothing_is_told_what_is_owed(s: Scene, sandbox: Sandbox) -> None:
+def test_a_user_who_leaves_while_the_journal_takes_nothing_is_told_what_is_owed(s: Scene, sandbox: Sandbox) -> None:
     """Ctrl-C ends the command in bounded time, with every setting and the commands that put the person's rates back."""
     admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
     for topic in (JOURNAL_TOPIC, REQUESTS_TOPIC):

@@ -134,7 +134,7 @@ def test_a_wrong_secret_is_one_sentence(guarded: Sandbox, issuer: TokenServer, t
         journal.read()
 
 
-def test_a_token_for_somebody_else_is_one_sentence(
+def test_a_token_for_another_service_is_one_sentence(
     guarded: Sandbox, issuer: TokenServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The endpoint grants it and the broker does not take it: the token's claims are what to look at."""

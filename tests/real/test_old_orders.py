@@ -1,4 +1,4 @@
-"""Orders that were left in the journal's topics while nobody was there to carry them out, on real brokers."""
+"""Orders that were left in the journal's topics while no process was there to carry them out, on real brokers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 def test_a_daemon_that_comes_in_the_morning_obeys_no_order_of_the_night(
     own_cluster: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
-    """Each is answered, and refused; so is whoever waits no more for the lock.  The same order given now is carried out."""
+    """Each is answered, and refused, as is a take-over that no process waits for.  The same given now is done."""
     sandbox = own_cluster(brokers=1)
     now_ms = time.time_ns() // 1_000_000
     old_ms = now_ms - round((EXPIRES_S + CLOCKS_DIFFER_S + TAKE_OVER_WAIT_S) * 1000)

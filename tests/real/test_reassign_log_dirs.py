@@ -82,7 +82,7 @@ def file_to_other_dir(at: Scene, topic: str) -> tuple[str, str, str]:
 def test_a_copy_of_the_stock_tool_is_told_and_cancelled_as_by_itself(at: Scene) -> None:
     """The same copy, once cancelled by each: the same lines, the same end; then nothing is active any more.
 
-    The rate that nobody can be shown to need is not taken silently, but when a person names its broker.
+    The rate that no copy can be shown to need is not taken silently, but when a person names its broker.
     """
     path, home, away = file_to_other_dir(at, "stockdirs")
     file = ("--reassignment-json-file", path, "--preserve-throttles")

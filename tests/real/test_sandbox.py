@@ -65,7 +65,7 @@ def test_a_killed_broker_leaves_and_comes_back(own_cluster: Callable[..., Sandbo
 
 @pytest.mark.parametrize("victim", ["owner", "supervisor", "watcher"])
 def test_nothing_survives_a_kill(victim: str, tmp_path: Path) -> None:
-    """Whoever is killed with -9 (the owner, the supervisor, or the supervisor's parent), brokers and folder are gone soon."""
+    """Kill -9 the owner, the supervisor, or the supervisor's parent: brokers and folder are gone soon."""
     folder = tmp_path / "cluster"
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(folder)], stdout=subprocess.PIPE, text=True)
     try:

@@ -85,10 +85,10 @@ def test_whole_topics_and_the_cluster_wide_default_are_taken_back_as_promised(
 
 
 class Meanwhile:
-    """A cluster on which somebody adds an entry after each of our readings of configs, before what we send next."""
+    """A cluster on which another user adds an entry after each of our readings of configs, before what we send next."""
 
-    def __init__(self, cluster: ClusterReader, somebody: Callable[[], None]) -> None:
-        self._cluster, self._somebody = cluster, somebody
+    def __init__(self, cluster: ClusterReader, another_user: Callable[[], None]) -> None:
+        self._cluster, self._another_user = cluster, another_user
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._cluster, name)
@@ -96,7 +96,7 @@ class Meanwhile:
     def configs(self, resources: Collection[ConfigResource]) -> Mapping[ConfigResource, Mapping[str, ConfigValue]]:
         """Read, and then they act."""
         told = self._cluster.configs(resources)
-        self._somebody()
+        self._another_user()
         return told
 
 
@@ -109,12 +109,12 @@ def test_an_entry_added_between_reading_and_writing_survives(anywhere: Scene, fi
     if first:
         anywhere.change_list(topic, FOLLOWER_REPLICAS, "set", first)
 
-    def somebody() -> None:
+    def another_user() -> None:
         theirs.append(f"1:{len(theirs) + 4}")
         anywhere.change_list(topic, FOLLOWER_REPLICAS, "append" if len(theirs) > 1 else "set", theirs[-1])
 
     setting = Setting("topic", topic, FOLLOWER_REPLICAS)
-    throttler = Throttler(Meanwhile(anywhere.cluster, somebody), SystemClock(), lambda: None)  # type: ignore[arg-type]
+    throttler = Throttler(Meanwhile(anywhere.cluster, another_user), SystemClock(), lambda: None)  # type: ignore[arg-type]
     for entries in ({"0:1", "0:2"}, {"0:2", "0:3"}, set()):
         aim = {setting: frozenset(entries)} if entries else {}
         assert throttler.settle(aim, {1, 2, 3}, lambda _: None, lambda _: None) == {}

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.kafka
 
 
 def topics(sandbox: Sandbox, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """``ballast topics`` as a script runs it: nobody is there to be asked."""
+    """``ballast topics`` as a script runs it: there is no user to ask."""
     command = [sys.executable, "-m", "ballast", "topics", *arguments, "--bootstrap-server", sandbox.bootstrap_server]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL)
 

@@ -44,7 +44,7 @@ def zookeeper(zk23: Sandbox) -> Iterator[ZooKeeper]:
 
 @pytest.fixture
 def kazoo(zookeeper: ZooKeeper) -> KazooClient:
-    """The raw client, to play the part of somebody else."""
+    """The raw client, to play the part of another user."""
     return zookeeper.client()
 
 
@@ -115,7 +115,9 @@ def test_a_missing_partition_fails_alone(old: OpenCluster, zookeeper: ZooKeeper)
     until(lambda: zookeeper.assignments([name.topic]).get(name) == (2, 1), "the new order stands")
 
 
-def slow_batch_of_somebody(old: OpenCluster, zookeeper: ZooKeeper, kazoo: KazooClient) -> tuple[bytes, ConfigChange]:
+def slow_batch_of_another_user(
+    old: OpenCluster, zookeeper: ZooKeeper, kazoo: KazooClient
+) -> tuple[bytes, ConfigChange]:
     """A move that a throttle keeps from ending, written as the stock tool writes it; and the change that lets it end."""
     (name,) = make_topic(old.cluster, 1, (1,))
     until(lambda: leaders(zookeeper, [name]) == [1], "their topic has a leader")
@@ -133,13 +135,13 @@ def slow_batch_of_somebody(old: OpenCluster, zookeeper: ZooKeeper, kazoo: KazooC
     return theirs, ConfigChange(broker, rate, "delete")
 
 
-def test_somebody_elses_batch_is_waited_for_and_never_touched(
+def test_another_users_batch_is_waited_for_and_never_touched(
     zookeeper: ZooKeeper, old: OpenCluster, kazoo: KazooClient
 ) -> None:
     """While it stands ours answers that it is in the way; once it has ended by itself ours follows at once."""
     (name,) = make_topic(old.cluster, 1, (1, 2))
     until(lambda: leaders(zookeeper, [name]) == [1], "the topic has a leader")
-    theirs, lift = slow_batch_of_somebody(old, zookeeper, kazoo)
+    theirs, lift = slow_batch_of_another_user(old, zookeeper, kazoo)
     try:
         hasty = ZooKeeperWrites(zookeeper, wait_s=1.0)
         assert hasty.alter_reassignments({name: (2, 3)})[name].code == "REASSIGNMENT_IN_PROGRESS"
@@ -242,7 +244,7 @@ def test_nothing_of_ours_stays_in_zookeeper(kazoo: KazooClient, old: OpenCluster
 
 
 def test_newer_brokers_with_zookeeper_are_moved_by_their_own_requests(zk39: Sandbox) -> None:
-    """On 3.9 nothing is written to the admin znode, and a batch that somebody put there is seen as a move in flight."""
+    """On 3.9 nothing is written to the admin znode, and a batch that a user put there is seen as a move in flight."""
     assert zk39.zookeeper is not None
     session = ZooKeeper(zk39.zookeeper, Security())
     kazoo = session.client()
@@ -256,7 +258,7 @@ def test_newer_brokers_with_zookeeper_are_moved_by_their_own_requests(zk39: Sand
         assert opened.cluster.alter_reassignments({name: (3, 2)})[name].ok
         until(lambda: [s.replicas for s in opened.cluster.partitions([name]).values()] == [(3, 2)], "the move is over")
         assert not seen, "the znode was never touched"
-        theirs, lift = slow_batch_of_somebody(opened, session, kazoo)
+        theirs, lift = slow_batch_of_another_user(opened, session, kazoo)
         moving = {TopicPartition(e["topic"], e["partition"]) for e in json.loads(theirs)["partitions"]}
         try:
             until(lambda: set(opened.cluster.reassignments()) == moving, "their batch is listed")

@@ -113,7 +113,7 @@ def test_changes_of_isrs_are_heard_also_by_the_next_session(zk23: Sandbox) -> No
 
 
 def test_a_session_that_ends_while_we_wait_in_line_writes_nothing(zk23: Sandbox) -> None:
-    """The lock dies with the session: whoever waited for somebody's batch does not write when it has ended."""
+    """The lock dies with the session: a process that waited for a user's batch does not write when it has ended."""
     assert zk23.zookeeper is not None
     root = f"/waiting-{uuid.uuid4().hex[:8]}"
     with chroot(zk23.zookeeper, root) as (hosts, theirs):

@@ -3,8 +3,8 @@
 A *life* is one process from its start to its end or death.  The harness starts the next life until one ends by itself; every
 life does what a real start does: take the lock, look into the journal for open runs, go on with them or begin, pay debts.
 
-What the journal has lost before anybody who remembers it has made it again is forgotten: then nobody can end the run or take
-throttles back, and only what concerns the data must hold.
+What the journal has lost before a process that remembers it has made it again is forgotten: then no process can end
+the run or take throttles back, and only what concerns the data must hold.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ class Proof:
     on_life: Callable[[Proof, Driver, Reaper], Listener | None] = lambda *_: None
     """Prepares each life: what it hears, what is asked of it, when it dies."""
     by_others: set[TopicPartition] = field(default_factory=set)
-    """Partitions that somebody else has changed or deleted: Ballast answers for nothing but their replica count."""
+    """Partitions that another user has changed or deleted: Ballast answers for nothing but their replica count."""
     another: set[str] = field(default_factory=set)
     """Topics that were deleted and made again after the run had seen them: nothing of theirs is the run's."""
     shown_at_s: dict[str, float] = field(default_factory=dict)
-    """When metadata shows such a topic: until then nobody can tell it from the old one, and requests name no id."""
+    """When metadata shows such a topic: until then no process can tell it from the old one, and requests name no id."""
     mistaken: set[str] = field(default_factory=set)
     """Topics that something was sent to all the same: their configs are what they are."""
     faults: Counter[str] = field(default_factory=Counter)
     """What has befallen it, by kind."""
     forgotten: bool = False
-    """Nobody is left who knows what the journal has lost."""
+    """No process is left that knows what the journal has lost."""
     lives: int = 0
     results: list[RunResult] = field(default_factory=list)
     store: JournalStore = field(default_factory=JournalStore)
@@ -93,7 +93,7 @@ class Proof:
         self.configs = configs_of(self.world)
         """As people have left them: every config that must stand in the end."""
         self.sending = False
-        """What was read is being written down and sent: what somebody changes in that moment is overwritten, by any client."""
+        """What was read is being written and sent: a user's change in that moment is overwritten, by any client."""
         state = SimCluster(self.world).snapshot()
         self.plan = Plan(
             "proof", state.cluster_id, fingerprint(state), self.moves, elections=self.elections, in_order=self.in_order
@@ -126,7 +126,7 @@ class Proof:
             self.clock.sleep(5)
             return False
         finally:
-            # Whoever remembered it is gone.
+            # The process that remembered it is gone.
             self._forget_what_is_lost()
         if result is not None and result.by_hand:
             self._put_back_by_hand(result)
@@ -289,7 +289,7 @@ class Proof:
         return records.get(f"move/{run_id}/{name}") or {}
 
     def _watch_isr(self, _elapsed: float) -> None:
-        """Nobody but dead brokers may push a partition under its min ISR."""
+        """Only dead brokers may push a partition under its min ISR."""
         least_of = {name: topic.min_isr for name, topic in self.world.topics.items()}
         for partition in self.world.partitions():
             least = least_of[partition.topic]

@@ -86,7 +86,7 @@ def tell(faults: Counter[str]) -> str:
 
 
 def _prior_throttles(random: Random, world: SimWorld) -> None:
-    """What somebody had set before: rates, a cluster default, lists, everything."""
+    """What a user had set before: rates, a cluster default, lists, everything."""
     for broker in world.brokers.values():
         if random.random() < 0.2:
             broker.configs["leader.replication.throttled.rate"] = str(random.randint(10**7, 10**8))

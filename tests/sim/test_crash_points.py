@@ -59,7 +59,7 @@ class Scene:
 
 
 def world(*, dirs: int = 1, physics: Physics | None = None) -> SimWorld:
-    """Five brokers with prior throttle settings of somebody's, and a topic with data and load."""
+    """Five brokers with throttles that a user had set before, and a topic with data and load."""
     brokers = [
         SimBroker(id=i, rack=f"r{i % 3}", nic_bytes_per_s=20 * MB, dir_bytes=(1e10,) * dirs) for i in range(1, 6)
     ]

@@ -28,7 +28,7 @@ def test_whatever_happens_the_run_ends_and_nothing_is_left(seeds: range) -> None
     faults: Counter[str] = Counter()
     for seed in seeds:
         faults += replay(seed)
-    # A reassignment can be cancelled by somebody only while one goes on.
+    # A reassignment can be cancelled by another user only while one goes on.
     assert len(seeds) < BATCH or all(faults[fault] for fault in Fault if fault is not Fault.FOREIGN_CANCEL), tell(
         faults
     )

@@ -191,7 +191,7 @@ def test_nothing_acked_is_lost_when_a_leader_dies_in_mid_move() -> None:
 
 
 def test_the_last_in_sync_replica_keeps_its_place() -> None:
-    """With nobody else in sync the partition has no leader, and the dead replica stays in the ISR."""
+    """With no other replica in sync the partition has no leader, and the dead replica stays in the ISR."""
     sim = cluster()
     sim.world.kill(2)
     sim.world.clock.sleep(10)

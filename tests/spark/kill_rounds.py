@@ -49,7 +49,7 @@ class Run:
 
     @classmethod
     def start(cls, command: Sequence[str], folder: Path) -> Run:
-        """Start it; it ends with whoever started it."""
+        """Start it; it ends with the process that started it."""
         log = folder / "run.log"
         with log.open("wb") as output:
             started = subprocess.Popen(

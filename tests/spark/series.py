@@ -31,7 +31,7 @@ class Log:
     leader: int | None = None
     earliest: int = 0
     local_start: int | None = 0
-    """Of a tiered log: the first offset on its leader's disk; None where nobody tells it."""
+    """Of a tiered log: the first offset on its leader's disk; None where no broker tells it."""
     high: int = 0
     start_bytes: int = 1_000_000
     appended: int = 0

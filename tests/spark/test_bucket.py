@@ -88,7 +88,7 @@ def test_jobs_killed_over_a_bucket_leave_every_minute_exactly_once(bucket: str, 
 
 
 def test_a_bucket_that_refuses_is_a_sentence_and_no_empty_store(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wrong credentials: nobody is told that there are no samples, and no secret is shown."""
+    """Wrong credentials: no user is told that there are no samples, and no secret is shown."""
     sample = world().sample(0)
     assert TableLog(bucket).exists(SAMPLES) is False
     assert SampleStore(bucket).write(sample)

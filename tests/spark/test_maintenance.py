@@ -37,7 +37,7 @@ def minutes_of(store: str) -> list[int]:
 
 
 def test_vacuum_frees_what_no_version_needs_and_says_so(spark: Any, store: str) -> None:
-    """A killed writer's file of long ago goes; one that somebody may be writing now stays, and so does the table."""
+    """A killed writer's file of long ago goes; one that another process may be writing stays, and so does the table."""
     sampled(store, world(), range(2))
     folder = Path(next(iter(DeltaTable(table_url(store, "samples")).file_uris()))).parent
     old, new = folder / "part-old.parquet", folder / "part-new.parquet"

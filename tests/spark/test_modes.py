@@ -218,7 +218,7 @@ def test_commands_killed_at_random_leave_every_minute_exactly_once(mode: Mode, t
             # It was quicker this time, or met what a killed one had left to the server.
             assert code == 0 or IN_THE_WAY in run_.told(), run_.told()[-3000:]
             lasts_s = min(lasts_s, time.monotonic() - begun)
-    print(f"{killed} killed in {rounds - 1} rounds")  # noqa: T201 — what somebody who asked for many wants to read
+    print(f"{killed} killed in {rounds - 1} rounds")  # noqa: T201 — what a developer who asked for many wants to read
     told = finish(mode, store)
     assert_each_minute_once(store, rounds * A_ROUND)
     (first,), (second,) = validated(told), validated(finish(mode, store))

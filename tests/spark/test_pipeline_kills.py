@@ -106,7 +106,7 @@ def test_killed_runs_leave_every_minute_exactly_once(spark: Any, store: str, tmp
 
 
 class Killed(BaseException):
-    """What nobody catches."""
+    """An exception that no handler catches."""
 
 
 class Dying(SparkTables):

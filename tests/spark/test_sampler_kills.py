@@ -98,7 +98,7 @@ def kill_writers(store: str, kills: int, latest_s: float) -> None:
     log_dirs = minutes_in(store, "log_dirs")
     assert set(log_dirs.values()) == {1}
     assert {minute for minute, _, _ in log_dirs} >= recorded
-    # Whoever was killed, the next writer measured from what is recorded: no interval is missing but the first.
+    # Whichever process was killed, the next writer measured from what is recorded: only the first interval is missing.
     rows = DeltaTable(table_url(store, "samples")).to_pyarrow_table(columns=["time", "seconds"]).to_pylist()
     assert {r["seconds"] for r in rows if int(r["time"].timestamp() * 1000 - START_MS) // 60_000} == {60.0}
 

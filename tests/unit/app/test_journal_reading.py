@@ -32,7 +32,7 @@ EMPTY = 4
 """The broker that holds nothing in the scene: every balance would fill it."""
 
 
-def nobody() -> OpenCluster:
+def unasked_cluster() -> OpenCluster:
     """A cluster that must not be asked."""
     return cast(OpenCluster, None)
 
@@ -42,9 +42,9 @@ def refuse(line: str) -> None:
     raise AssertionError(line)
 
 
-def test_no_journal_means_that_nobody_is_drained() -> None:
+def test_no_journal_means_that_no_broker_is_drained() -> None:
     """A cluster that Ballast never changed is not asked for what it cannot have."""
-    assert read_held(nobody(), scene().cluster.snapshot(), refuse).drains == ()
+    assert read_held(unasked_cluster(), scene().cluster.snapshot(), refuse).drains == ()
 
 
 def test_a_journal_that_does_not_answer_is_said() -> None:
@@ -52,8 +52,8 @@ def test_a_journal_that_does_not_answer_is_said() -> None:
     brokers = (Broker(1, host="b1", port=9092, reachable=False), Broker(2, host="b2", port=9092))
     state = build("c", brokers, (Topic(JOURNAL_TOPIC),), [PartitionRow(JOURNAL_TOPIC, 0, 1, (1, 2), (1, 2))])
     told: list[str] = []
-    assert read_held(nobody(), state, told.append).drains is None
-    assert read_drained(nobody(), state, told.append) == frozenset()
+    assert read_held(unasked_cluster(), state, told.append).drains is None
+    assert read_drained(unasked_cluster(), state, told.append) == frozenset()
     assert len(told) == 2
     assert "drained brokers are not known" in told[0]
 

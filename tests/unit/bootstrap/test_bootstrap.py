@@ -90,7 +90,7 @@ def test_a_demo_needs_the_runtime_alone_and_takes_nothing_away(tmp_path: Path, m
 def test_pips_index_is_uvs_index(
     variable: str, value: str, expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever told pip where packages come from need not tell uv."""
+    """A user who told pip where packages come from need not tell uv."""
     name, wanted = expected
     monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, value)

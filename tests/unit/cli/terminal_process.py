@@ -17,7 +17,7 @@ STEP_S = 0.02
 
 
 def main() -> None:
-    """Two moves, one after the other, which take minutes of real time unless somebody interrupts them."""
+    """Two moves, one after the other, which take minutes of real time unless a user interrupts them."""
     simulated = SimClock.sleep
 
     def paced(self: SimClock, seconds: float) -> None:

@@ -42,7 +42,7 @@ def test_help_is_the_groups(group: object) -> None:
     "name", ["config", "drains", "fleet", "pipeline", "plan", "runs", "sandbox", "throttles", "topics"]
 )
 def test_the_overview_of_a_group_cuts_no_sentence(name: str) -> None:
-    """Whoever looks for a command reads the whole of what each does."""
+    """A user who looks for a command reads the whole of what each does."""
     shown = CliRunner().invoke(cli, [name, "--help"])
     assert shown.exit_code == 0
     assert "..." not in shown.output.partition("Commands:")[2]

@@ -110,7 +110,7 @@ def test_times_have_their_zone_and_unknown_figures_are_null() -> None:
 
 
 def test_an_unknown_kind_has_no_schema() -> None:
-    """A document that nobody defined is refused by the tests that read it."""
+    """A document that no schema defines is refused by the tests that read it."""
     with pytest.raises(FileNotFoundError):
         validate({"apiVersion": "ballast/v1", "kind": "Riddle"})
     assert issubclass(Part, BaseModel)

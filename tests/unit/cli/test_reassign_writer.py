@@ -41,7 +41,9 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def somebody(path: Path, description: str, *, is_follower: bool = False, answers: bool = True) -> Iterator[FileJournal]:
+def another_process(
+    path: Path, description: str, *, is_follower: bool = False, answers: bool = True
+) -> Iterator[FileJournal]:
     """A process that holds the lock, and lets go when it is asked."""
     journal = FileJournal(path)
     journal.acquire(Holder("k", description, lease_s=600, is_follower=is_follower))
@@ -69,7 +71,7 @@ def somebody(path: Path, description: str, *, is_follower: bool = False, answers
 def test_a_follower_lets_go_and_no_request_stays_unanswered(path: Path, answers: bool) -> None:  # noqa: FBT001
     """A request that the follower had no time to answer would end the next follower: the new holder answers it."""
     with (
-        somebody(path, "ana@pod", is_follower=True, answers=answers),
+        another_process(path, "ana@pod", is_follower=True, answers=answers),
         writer_from_follower(OPENED, "--cancel") as own,
     ):
         assert [r.kind for r in own.journal.requests()] == ["take-over"]
@@ -77,7 +79,7 @@ def test_a_follower_lets_go_and_no_request_stays_unanswered(path: Path, answers:
 
 
 def test_a_follower_that_was_only_starting_is_asked_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the first look nobody held the lock, and a moment later the follower had it."""
+    """At the first look no process held the lock, and a moment later the follower had it."""
     looks = [0]
 
     class Late(FileJournal):
@@ -86,16 +88,16 @@ def test_a_follower_that_was_only_starting_is_asked_again(path: Path, monkeypatc
             return super().holder() if looks[0] > 1 else None
 
     monkeypatch.setattr("ballast.wiring.runs.journal_of", lambda *_, **__: Late(path))
-    with somebody(path, "ana@pod", is_follower=True), writer_from_follower(OPENED, "--execute") as own:
+    with another_process(path, "ana@pod", is_follower=True), writer_from_follower(OPENED, "--execute") as own:
         assert looks[0] > 1
         own.journal.check()
 
 
-def test_whoever_is_no_follower_is_not_asked(path: Path) -> None:
+def test_a_holder_that_is_no_follower_is_not_asked(path: Path) -> None:
     """A daemon, or a person's apply, keeps the lock, and is named; also where its name is like that of a follower."""
     began = time.monotonic()
     with (
-        somebody(path, "ballast runs resume on pod-1") as journal,
+        another_process(path, "ballast runs resume on pod-1") as journal,
         pytest.raises(LockHeld, match="pod-1"),
         writer_from_follower(OPENED, "--cancel"),
     ):
@@ -106,9 +108,9 @@ def test_whoever_is_no_follower_is_not_asked(path: Path) -> None:
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_who_says_take_over_gets_the_lock_from_anybody(path: Path, answers: bool) -> None:  # noqa: FBT001
-    """From a daemon as well, which is asked once; what it did not answer is answered by whoever has the lock then."""
+    """From a daemon as well, which is asked once; what it did not answer is answered by the next holder of the lock."""
     with (
-        somebody(path, "ballast run on pod-1", answers=answers),
+        another_process(path, "ballast run on pod-1", answers=answers),
         writer(OPENED, command="ballast rollback", lock_wait_s=WITHIN_S, take_over=True) as own,
     ):
         (letter,) = own.journal.requests()
@@ -126,7 +128,7 @@ def test_a_free_lock_is_taken_without_a_request(path: Path) -> None:
 def test_without_take_over_the_holder_keeps_the_lock_and_the_way_is_named(path: Path) -> None:
     """The sentence says who, the hint what to give."""
     with (
-        somebody(path, "ballast run on pod-1") as journal,
+        another_process(path, "ballast run on pod-1") as journal,
         pytest.raises(LockHeld, match="pod-1") as held,
         writer(OPENED, command="ballast rollback", lock_wait_s=0.1),
     ):

@@ -1,4 +1,4 @@
-"""Throttles that a person sets: rates alone, sides apart, explicit lists; taken back exactly, whoever else was at work."""
+"""Throttles that a person sets: rates alone, sides apart, lists; removed exactly, beside other users' changes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_setting_again_replaces_what_was_set_by_hand_and_keeps_the_first_prior()
     assert s.throttles() == before
 
 
-def test_a_rate_that_somebody_changed_is_what_comes_back() -> None:
+def test_a_rate_that_another_user_changed_is_what_comes_back() -> None:
     """Set over by hand once more, theirs is the value before; removed, it returns."""
     s = scene({0: (1, 2)})
     own = writer(s)
@@ -100,33 +100,33 @@ def test_a_rate_that_somebody_changed_is_what_comes_back() -> None:
 
 
 class Meanwhile(SimCluster):
-    """Somebody acts between each of our readings of configs and what we send next."""
+    """Another user acts between each of our readings of configs and what we send next."""
 
-    somebody: Callable[[], None] = staticmethod(lambda: None)
+    another_user: Callable[[], None] = staticmethod(lambda: None)
 
     def configs(self, resources: Collection[ConfigResource]) -> Mapping[ConfigResource, Mapping[str, ConfigValue]]:
         """Read, and then they act."""
         told = super().configs(resources)
-        self.somebody()
+        self.another_user()
         return told
 
 
 def interleaved(s: Scene) -> tuple[Meanwhile, list[str]]:
-    """Each reading of configs is followed by one more entry of somebody's in the follower list of the topic."""
+    """Each reading of configs is followed by one more entry of another user's in the follower list of the topic."""
     cluster, added = Meanwhile(s.world), list[str]()
 
-    def somebody() -> None:
+    def another_user() -> None:
         added.append(f"{len(added)}:9")
         change = ConfigChange(ConfigResource("topic", T), FOLLOWER_REPLICAS, "append", added[-1])
         SimCluster(s.world).alter_configs([change])
 
-    cluster.somebody = somebody
+    cluster.another_user = another_user
     s.cluster = cluster
     s.driver = Driver(cluster, s.journal, s.world.clock, s.ears)
     return cluster, added
 
 
-def test_entries_that_somebody_adds_between_reading_and_writing_survive_a_run() -> None:
+def test_entries_that_another_user_adds_between_reading_and_writing_survive_a_run() -> None:
     """A run sets its list and takes it back; each entry that came in between is there in the end, and none of ours."""
     s = scene({0: (1, 2)}, size_bytes=20 * MB)
     _, added = interleaved(s)
@@ -136,7 +136,7 @@ def test_entries_that_somebody_adds_between_reading_and_writing_survive_a_run() 
     assert s.throttles() == {f"topic {T} {FOLLOWER_REPLICAS}": ",".join(added)}
 
 
-def test_entries_that_somebody_adds_survive_setting_and_removing_by_hand() -> None:
+def test_entries_that_another_user_adds_survive_setting_and_removing_by_hand() -> None:
     """The same for ``ballast throttles set`` and ``remove``."""
     s = scene({0: (1, 2)})
     _, added = interleaved(s)

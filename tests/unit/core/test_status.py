@@ -82,7 +82,7 @@ def test_min_isr_is_never_more_than_the_replicas_there_are() -> None:
     assert not unhealthy_partitions(state(row(0, 1, (1,), (1,)))).under_min_isr
 
 
-def test_a_min_isr_that_nobody_told_is_not_kept() -> None:
+def test_an_unknown_min_isr_is_not_kept() -> None:
     """Partitions of such a topic that lack a replica are named; where every replica is in sync, none can be under it."""
     brokers = tuple(broker(i) for i in (1, 2, 3))
     rows = [row(0, 1, (1, 2, 3), (1, 2, 3)), row(1, 1, (1, 2, 3), (1, 2)), row(2, 1, (3, 1, 2), (1, 2), adding=(3,))]
@@ -288,7 +288,7 @@ def topic_throttle(value: str) -> Topic:
 
 
 def test_a_throttle_without_a_move_looks_left_behind() -> None:
-    """Lists of partitions that stand still and rates nobody uses are named; those in use are not."""
+    """Lists of partitions that stand still and rates that no move uses are named; those in use are not."""
     moving = row(0, 1, (3, 1, 2), (1, 2), adding=(3,), removing=(2,))
     still = row(1, 1, (1, 2), (1, 2))
     rate = {"leader.replication.throttled.rate": ConfigValue("1000", "DYNAMIC_BROKER_CONFIG")}

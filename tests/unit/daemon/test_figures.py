@@ -45,7 +45,7 @@ UNDER = PartitionRow("u", 0, 1, (1, 2, 3), (1,))
 def test_partitions_of_unknown_min_isr_are_not_counted_as_fine(
     state: ClusterState, under: int | None, at: int | None, unknown: int
 ) -> None:
-    """Where one may be under its minimum, nobody says that none is."""
+    """Where one may be under its minimum, no figure says that none is."""
     names = ("under_min_isr", "at_min_isr", "min_isr_unknown")
     assert gauges(state, *(f"ballast_{n}_partitions" for n in names)) == [under, at, unknown]
     shown = partitions(state, "min-isr-unknown")

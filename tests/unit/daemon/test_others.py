@@ -35,7 +35,7 @@ def codes(state: ClusterState, **how: object) -> dict[str, bool]:
     return {o.code: o.blocking for o in find(state, **how)}  # type: ignore[arg-type]
 
 
-def test_a_quiet_cluster_has_nobody_else() -> None:
+def test_a_quiet_cluster_has_no_other_balancer() -> None:
     """No sign, no finding."""
     assert find(cluster()) == ()
 
@@ -88,7 +88,7 @@ def test_daemon_and_status_find_the_same(state: ClusterState) -> None:
 
 
 def test_one_broker_that_elects_by_itself_is_enough() -> None:
-    """Any broker may become the controller: only where all of them say no, nobody elects."""
+    """Any broker may become the controller: only where all of them say no, none elects."""
     assert codes(cluster(auto_leader_rebalance_enable="true")) == {"controller": False}
     assert controller_rebalances(cluster(auto_leader_rebalance_enable="true"))
 
@@ -99,8 +99,8 @@ def test_what_blocks_is_named_before_what_does_not() -> None:
     assert next(iter(codes(state))) == "cruise-control"
 
 
-def test_the_controllers_own_rebalance_is_on_unless_somebody_said_no() -> None:
-    """Kafka's default is true, and a setting that nobody set is not listed."""
+def test_the_controllers_own_rebalance_is_on_unless_a_setting_says_no() -> None:
+    """Kafka's default is true, and a setting that no user set is not listed."""
     assert not controller_rebalances(cluster())
     silent = build("c", (Broker(1),), (), [], broker_configs={1: {}})
     assert controller_rebalances(silent)

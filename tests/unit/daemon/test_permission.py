@@ -59,7 +59,7 @@ def test_each_guard_refuses_with_its_own_word(situation: Situation, expected: st
     ],
 )
 def test_another_process_is_named_only_where_one_is_known(role: Role, holder: str, told: str) -> None:
-    """After an outage of the journal nobody may hold it, or this process itself until its old lease expires."""
+    """After an outage of the journal the lock may be free, or this process's own until its old lease expires."""
     assert permission(ActionKind.MOVES, AUTO, replace(CALM, role=role, lock_holder=holder)).sentence == told
 
 

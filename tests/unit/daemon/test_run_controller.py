@@ -1,4 +1,4 @@
-"""A run that fails on the way: it is taken up again, what people ask of it meanwhile holds, and whoever leaves leaves it as it is."""
+"""A run that fails on the way: it is taken up again, requests made meanwhile hold, and leaving changes nothing."""
 
 from __future__ import annotations
 

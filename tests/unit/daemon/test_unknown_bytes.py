@@ -1,4 +1,4 @@
-"""A plan that copies a partition whose size nobody tells: its bytes are unknown wherever they are told or judged by."""
+"""A plan that copies a partition of unknown size: its bytes are unknown wherever they are told or judged by."""
 
 from __future__ import annotations
 

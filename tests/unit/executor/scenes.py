@@ -77,7 +77,7 @@ class Scene:
 
 
 def holder(name: str) -> Holder:
-    """Somebody who takes the lock."""
+    """A process that takes the lock."""
     return Holder(id=name, description=f"test {name}", lease_s=15)
 
 

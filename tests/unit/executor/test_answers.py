@@ -148,7 +148,7 @@ def _without_throttle(attempts: int) -> tuple[MoveRun, object]:
 
 @pytest.mark.parametrize(("attempts", "wait_s"), [(1, 2), (2, 4), (3, 8)])
 def test_what_was_not_sent_is_judged_again_later_and_later(attempts: int, wait_s: float) -> None:
-    """Somebody else's move was in the way."""
+    """Another user's move was in the way."""
     m = _submitted("CHANGED_MEANWHILE", attempts)
     assert (m.stage, m.unconfirmed) == (Planned(retry_at_s=NOW.s + wait_s), False)
     assert m.detail == "CHANGED_MEANWHILE: no"
@@ -201,7 +201,7 @@ def test_an_old_order_that_is_refused_says_so() -> None:
 
 
 @pytest.mark.parametrize("kind", [EffectKind.THROTTLE, EffectKind.UNTHROTTLE])
-def test_after_silence_nobody_knows_which_throttle_stands(kind: EffectKind) -> None:
+def test_after_silence_the_throttle_that_stands_is_unknown(kind: EffectKind) -> None:
     """It is settled anew; a move that waited for it is judged again, and one in flight goes on."""
     waiting = replace(moving(Throttled(), note=journaled("said before")), applied={LIST: frozenset({"0:3"})})
     run, effects = step(waiting, Unanswered(Effect(kind), "silence"), NOW)
@@ -253,7 +253,7 @@ def test_after_any_other_silence_the_next_look_decides(stage: Stage, effect: Eff
     assert step(run, Unanswered(effect, "silence"), NOW) == (run, ())
 
 
-def test_a_throttle_for_a_topic_that_is_gone_is_owed_to_nobody() -> None:
+def test_a_throttle_for_a_topic_that_is_gone_is_not_owed() -> None:
     """It is told as missing, and no line is struck that never stood in the ledger."""
     s = scene({0: (1, 2)})
     written: list[list[Record]] = []

@@ -99,7 +99,7 @@ def test_what_others_are_copying_to_a_broker_takes_its_room(
 def test_a_copy_of_unknown_size_makes_the_room_of_its_broker_unknown(
     policy: Literal["refuse", "allow"], says: str
 ) -> None:
-    """Theirs as ours: how much is left nobody knows, and ``unknown_room`` says whether that is waited for."""
+    """Theirs as ours: how much is left is not known, and ``unknown_room`` says whether that is waited for."""
     untold = {FIRST: 20 * MB, SECOND: 20 * MB}
     run = run_of(TO_TWO, policy=policy)
     assert held(run, picture(cluster(), reassignments=BY_OTHERS, sizes=untold)) == {0: says}
@@ -178,7 +178,7 @@ def test_a_whole_reading_shows_copies_as_well() -> None:
 
 
 def between_dirs(size: int = 20 * MB, shown: int = 5 * MB) -> ClusterState:
-    """Somebody copies the second replica of ``u`` on broker 2 from one log dir to the other."""
+    """Another user copies the second replica of ``u`` on broker 2 from one log dir to the other."""
     state = cluster(one=100, other=30, theirs=(1, 2))
     p = state.partitions
     sizes, dirs = p.size_bytes.copy(), p.log_dir.copy()
@@ -221,7 +221,7 @@ def test_our_own_copy_between_log_dirs_counts_once() -> None:
         assert dict(coming(run, seen).bytes) == {2: 15 * MB, (2, OTHER): 15 * MB}
 
 
-def test_a_move_of_ours_that_somebody_gave_another_target_counts_once() -> None:
+def test_a_move_of_ours_that_another_user_gave_another_target_counts_once() -> None:
     """By the reassignment that is listed, not by the move that ended."""
     other = Move("t", 1, (1,), (2,), 20 * MB)
     overridden = MoveRun(other, stage=Failed("overridden"), entered_s=20.0)
@@ -246,7 +246,7 @@ def scene(disk_mb: int) -> Scene:
 
 
 def test_a_disk_is_not_overfilled_by_ours_beside_those_of_others() -> None:
-    """A reassignment of somebody else has begun: what no longer fits beside it is not begun, however many moves may be in flight."""
+    """Another user's reassignment has begun: what no longer fits beside it waits, however many may be in flight."""
     s = scene(100)
     most = 0.0
 
@@ -267,7 +267,7 @@ def test_a_disk_is_not_overfilled_by_ours_beside_those_of_others() -> None:
 
 
 def test_a_log_dir_is_not_overfilled_beside_a_copy_from_the_one_next_to_it() -> None:
-    """Somebody moves a replica to another log dir of its broker: what does not fit there beside it is not begun."""
+    """Another user moves a replica to another log dir of its broker: what does not fit there beside it is not begun."""
     s = scene(1000)
     s.world.brokers[4].dir_bytes = (100 * MB, 60 * MB)
     s.world.add_topic("big", {0: (4,)}, size_bytes=40 * MB)

@@ -77,7 +77,7 @@ def test_settings_of_others_come_back_exactly() -> None:
 
 
 def test_rate_changed_by_a_person_in_mid_run_is_theirs() -> None:
-    """Whoever changes a rate that we set owns it from then on: it is not taken back."""
+    """A user who changes a rate that we set owns it from then on: it is not taken back."""
     s = scene()
     change = ConfigChange(ConfigResource("broker", "3"), "follower.replication.throttled.rate", "set", "9000000")
     at(s, 10, lambda: s.cluster.alter_configs([change]))
@@ -130,7 +130,7 @@ def test_cancel_is_prompt_where_every_request_was_answered(old: tuple[int, ...],
     assert s.throttles() == {}
 
 
-def test_cancel_waits_for_a_submission_that_nobody_answered() -> None:
+def test_cancel_waits_for_a_submission_that_no_broker_answered() -> None:
     """It may arrive after the cancel and start the move again: the list is watched for the whole grace."""
     s = scene({0: (1, 2)})
     submit = s.cluster.alter_reassignments
@@ -187,7 +187,7 @@ def test_deleted_topic_ends_its_move_and_the_rest_goes_on() -> None:
 
 
 def test_foreign_override_ends_the_move_and_is_not_touched() -> None:
-    """Somebody gives the partition another target: ours ends as overridden, theirs is left to run."""
+    """Another user gives the partition another target: ours ends as overridden, theirs is left to run."""
     s = scene()
     at(s, 12, lambda: s.cluster.alter_reassignments({T0: (4, 2)}))
     result = s.driver.execute(s.plan(move((1, 2), (3, 2))), THROTTLED, run_id="r")
@@ -197,7 +197,7 @@ def test_foreign_override_ends_the_move_and_is_not_touched() -> None:
 
 
 def test_foreign_cancel_is_a_stated_outcome() -> None:
-    """Somebody cancels our move: it ends as such and is not started again."""
+    """Another user cancels our move: it ends as such and is not started again."""
     s = scene()
     at(s, 12, lambda: s.cluster.alter_reassignments({T0: None}))
     s.driver.execute(s.plan(move((1, 2), (3, 2))), THROTTLED, run_id="r")
@@ -206,7 +206,7 @@ def test_foreign_cancel_is_a_stated_outcome() -> None:
 
 
 def test_waits_for_a_foreign_move_on_its_partition() -> None:
-    """A partition that somebody else is moving is refused, named, and judged again until it stands still."""
+    """A partition that another user is moving is refused, named, and judged again until it stands still."""
     s = scene({0: (1, 2), 1: (2, 3)})
     s.cluster.alter_reassignments({T0: (2, 1, 4)}, allow_replication_factor_change=True)
     at(s, 4, lambda: s.cluster.alter_reassignments({T0: None}))
@@ -295,7 +295,7 @@ def test_rate_under_the_intake_is_raised_when_told() -> None:
 
 
 def test_lost_lock_stops_before_the_next_write() -> None:
-    """Somebody else becomes the writer: nothing more is sent by us."""
+    """Another process becomes the writer: nothing more is sent by us."""
     s = scene()
 
     def steal() -> None:
@@ -476,7 +476,7 @@ def test_throttle_of_another_open_run_stands_while_this_one_acts() -> None:
 
 
 def test_a_cluster_that_stays_silent_is_given_up_when_told_so() -> None:
-    """Nobody watches a follower: it ends after the given silence, not before, and the run is there for the next start."""
+    """No user watches a follower: it ends after the given silence, not before, and the next start finds the run."""
     s = scene()
     s.driver.give_up_after(600)
     silent_s = s.world.clock.monotonic_s() + 12

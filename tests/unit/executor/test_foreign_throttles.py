@@ -1,4 +1,4 @@
-"""Somebody else's throttled moves keep the rate that they run under, whatever ours would like."""
+"""Another user's throttled moves keep the rate that they run under, whatever ours would like."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def world() -> Scene:
     return s
 
 
-def somebody_moves(s: Scene, rate: int = 4 * MB) -> None:
+def another_user_moves(s: Scene, rate: int = 4 * MB) -> None:
     """As the stock tool does: lists on the topic, both rates on brokers 1, 2 and 3, then the move to 3."""
     lists = ((LEADER_REPLICAS, "0:1,0:2"), (FOLLOWER_REPLICAS, "0:3"))
     changes = [ConfigChange(ConfigResource("topic", "theirs"), key, "set", value) for key, value in lists]
@@ -44,9 +44,9 @@ def rates_in_force(s: Scene) -> dict[str, str]:
 
 
 def test_only_the_sides_that_their_lists_name_count() -> None:
-    """Rates of brokers with nothing throttled on them, and of ours, are nobody's concern."""
+    """Rates of brokers with nothing throttled on them, and of ours, do not count."""
     s = world()
-    somebody_moves(s)
+    another_user_moves(s)
     foreign = s.cluster.reassignments()
     assert rates_of_others(s.cluster, foreign, {}) == {1: 4 * MB, 2: 4 * MB, 3: 4 * MB}
     ours = {Setting("broker", "3", FOLLOWER_RATE): LedgerEntry(None, frozenset({str(4 * MB)}))}
@@ -58,7 +58,7 @@ def test_only_the_sides_that_their_lists_name_count() -> None:
 def test_moves_wait_for_them_with_the_reason_and_the_rest_goes_on() -> None:
     """Not one rate of theirs changes while they copy; ours follow when they have ended, and theirs come back after it."""
     s = world()
-    somebody_moves(s)
+    another_user_moves(s)
     before = rates_in_force(s)
     seen: list[tuple[bool, dict[str, str]]] = []
     for moment in range(5, 45, 5):
@@ -81,7 +81,7 @@ def test_a_repair_goes_on_under_their_rate() -> None:
     s.world.add_topic("unhealthy", {0: (6, 5)}, size_bytes=20 * MB)
     s.world.kill(6)
     s.world.clock.sleep(30)
-    somebody_moves(s)
+    another_user_moves(s)
     before = rates_in_force(s)
     result = s.driver.execute(s.plan(Move("unhealthy", 0, (6, 5), (3, 5), 20 * MB)), POLICY, run_id="r")
     assert result.status == "done"
@@ -95,7 +95,7 @@ def test_a_repair_goes_on_under_their_rate() -> None:
 def test_a_person_may_choose_to_share_or_to_override(knob: str) -> None:
     """Told to, ours starts beside theirs: under their rate, or with our own over it."""
     s = world()
-    somebody_moves(s)
+    another_user_moves(s)
     policy = ExecutionPolicy(throttle=2 * MB, measure_s=0, **{knob: True})  # type: ignore[arg-type]
     seen: list[str | None] = []
     key = f"broker 3 {FOLLOWER_RATE}"
@@ -110,7 +110,7 @@ def test_one_who_begins_in_mid_run_has_their_rate_from_then_on() -> None:
     """They set their rates over ours: ours that run go on under theirs, the next wait, and none is set back over them."""
     s = scene({0: (1, 2), 1: (1, 2)}, brokers=4, size_bytes=60 * MB)
     s.world.add_topic("theirs", {0: (2, 1)}, size_bytes=300 * MB)
-    s.world.clock.at(s.world.clock.monotonic_s() + 10, lambda: somebody_moves(s))
+    s.world.clock.at(s.world.clock.monotonic_s() + 10, lambda: another_user_moves(s))
     seen: list[set[str]] = []
     for moment in range(20, 60, 5):
         s.world.clock.at(s.world.clock.monotonic_s() + moment, lambda: seen.append(set(rates_in_force(s).values())))

@@ -39,7 +39,7 @@ def test_what_a_run_undoes_and_who_stopped_it_stand_in_its_line(*, ended: bool) 
     assert found == summarise(run)
 
 
-def test_a_header_that_names_nobody_is_of_a_run_that_nobody_stopped() -> None:
+def test_a_header_that_names_no_user_is_of_a_run_that_no_user_stopped() -> None:
     """It is read all the same."""
     packed, header = dump_run(run_of("r", 1))
     bare = {key: value for key, value in (header.value or {}).items() if key not in {"stopped_by", "undoes"}}

@@ -60,7 +60,7 @@ def run_of(moves: list[Move]) -> Run:
 def test_no_run_in_order_overfills_a_disk_or_comes_to_a_halt(
     drawn: list[tuple[int, int, int]], spare: list[int], seed: int
 ) -> None:
-    """However its moves overlap, whoever starts and ends first: as long as one is left, one is on its way or may start."""
+    """However its moves overlap, whichever starts or ends first: while one is left, one is on its way or may start."""
     moves: list[Move] = []
     walked: dict[Place, int] = dict(enumerate(spare, 1))
     for number, (source, target, size) in enumerate(drawn):
@@ -99,7 +99,7 @@ def test_a_repair_does_not_wait_for_room_that_others_need() -> None:
 
 
 def test_the_journal_keeps_the_order_and_the_way_back_goes_from_the_newest() -> None:
-    """Whoever resumes or rolls back keeps it: by when moves ended, not by when they were to begin."""
+    """A resumed run and a rollback keep it: by when moves ended, not by when they were to begin."""
     run = run_of([move(0, 1, 2, 30), move(1, 3, 2, 30), move(2, 2, 1, 30)])
     (loaded,) = load_runs(dump_run(run), NOW).values()
     assert loaded.in_order

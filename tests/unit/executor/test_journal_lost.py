@@ -172,7 +172,7 @@ def test_moves_are_followed_while_the_journal_takes_nothing(s: Scene) -> None:
     assert s.throttles() == {f"broker 1 {RATE}": THEIRS}
 
 
-def test_whoever_leaves_is_told_every_setting_that_is_owed(s: Scene) -> None:
+def test_a_user_who_leaves_is_told_every_setting_that_is_owed(s: Scene) -> None:
     """Also while the journal does not answer."""
 
     def away() -> None:

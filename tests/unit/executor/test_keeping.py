@@ -139,7 +139,7 @@ def test_a_move_in_flight_keeps_its_rate_until_its_run_has_ended(s: Scene, *, en
 
 
 def test_what_could_not_be_put_back_from_memory_is_told(s: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rate that somebody else has set since, one of a broker that is down, and a cluster that does not answer."""
+    """A rate that another user has set since, one of a broker that is down, and a cluster that does not answer."""
     throttler = Throttler(s.cluster, s.world.clock, renew=pytest.fail)
     down = Setting("broker", "2", FOLLOWER_RATE)
     rates = {RATE: frozenset({"5"}), down: frozenset({"5"})}

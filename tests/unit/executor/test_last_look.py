@@ -57,7 +57,7 @@ def codes(ears: Ears) -> set[str]:
     return {v.code for h in ears.heard if isinstance(h, Refusing) for v in h.verdicts}
 
 
-def test_a_move_that_somebody_starts_while_throttles_are_set_is_not_overridden() -> None:
+def test_a_move_that_another_user_starts_while_throttles_are_set_is_not_overridden() -> None:
     """It is named and waited for; then the plan no longer fits, and that is the outcome."""
     s = scene()
     with_driver(s, lambda: s.world.controller.alter(T0, (1, 4), allow_rf_change=False))
@@ -68,7 +68,7 @@ def test_a_move_that_somebody_starts_while_throttles_are_set_is_not_overridden()
     assert s.throttles() == {}
 
 
-def test_a_move_that_somebody_starts_after_a_death_is_not_overridden() -> None:
+def test_a_move_that_another_user_starts_after_a_death_is_not_overridden() -> None:
     """The next process judges a move anew whose throttle stood already, and sends nothing while the other one goes on."""
     s = scene()
     with_driver(s, die)
@@ -115,7 +115,7 @@ def test_nothing_is_sent_unthrottled_when_we_may_not_set_the_throttle() -> None:
     assert tuple(s.world.partition(T, 0).replicas) == (1, 2)
 
 
-def test_an_older_answer_after_the_arrival_is_not_somebody_elses_change() -> None:
+def test_an_older_answer_after_the_arrival_is_not_another_users_change() -> None:
     """Brokers do not learn of the end at the same moment: one that still shows the union contradicts nothing yet."""
     s = scene()
     cluster = OneLags(s.world)
@@ -126,7 +126,7 @@ def test_an_older_answer_after_the_arrival_is_not_somebody_elses_change() -> Non
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_count_that_somebody_changes_in_the_last_moment_stays_theirs(moment: str) -> None:
+def test_a_count_that_another_user_changes_in_the_last_moment_stays_theirs(moment: str) -> None:
     """Without the flag of KIP-860 the controller would change it back: looked at right before the send, and right after."""
     s = scene()
     cluster = ShrinksMeanwhile(s.world, moment)
@@ -156,7 +156,7 @@ def test_what_met_another_list_is_taken_back_also_after_a_death(*, sent: bool) -
 
 
 class ShrinksMeanwhile(SimCluster):
-    """Brokers that do not know the flag; somebody gives up a replica before our last look, or between that and the send."""
+    """Brokers that do not know the flag; a user removes a replica before our last look, or between it and the send."""
 
     def __init__(self, world: SimWorld, moment: str) -> None:
         super().__init__(world, api=frozenset({"reassign"}))
@@ -287,7 +287,7 @@ class CancelsAndFails(SimCluster):
 
 
 def test_a_cancel_that_took_effect_and_was_answered_with_an_error_is_ours() -> None:
-    """The order that it left is put back, and nobody else is said to have cancelled."""
+    """The order that it left is put back, and no other user is said to have cancelled."""
     s = scene({0: (3, 1)})
     cluster = CancelsAndFails(s.world)
     s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
@@ -334,7 +334,7 @@ def test_a_submission_that_took_effect_and_was_answered_with_an_error_is_ours(fa
 
 
 def test_a_submission_that_took_effect_behind_an_error_is_cancelled_with_its_run() -> None:
-    """Somebody cancels in the moment after the error: nothing goes on behind their back."""
+    """The user cancels in the moment after the error: nothing goes on behind their back."""
     s = scene({0: (1, 2)})
     cluster = MovesAndFails(s.world)
     s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
@@ -361,7 +361,7 @@ class AskOnce:
 
 
 class StartedByOthers(SimCluster):
-    """Somebody starts a move of its own right before the first submission is looked at for the last time."""
+    """Another user starts a move of their own right before the first submission is looked at for the last time."""
 
     started = False
 
@@ -373,8 +373,8 @@ class StartedByOthers(SimCluster):
         return super().reassignments()
 
 
-def test_the_very_move_that_somebody_starts_meanwhile_is_followed_and_not_sent_again() -> None:
-    """Asking for what is under way already would be refused for ever as somebody else's."""
+def test_the_very_move_that_another_user_starts_meanwhile_is_followed_and_not_sent_again() -> None:
+    """Asking for what is under way already would be refused for ever as another user's."""
     s = scene({0: (1, 2)})
     cluster = StartedByOthers(s.world)
     s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)

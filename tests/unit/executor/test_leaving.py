@@ -93,7 +93,9 @@ def test_a_cancel_before_the_first_run_is_for_that_run() -> None:
         (-5, {}, "left"),
     ],
 )
-def test_a_letter_counts_as_long_as_somebody_may_wait(minutes_old: float, body: dict[str, object], status: str) -> None:
+def test_a_request_counts_as_long_as_its_sender_may_wait(
+    minutes_old: float, body: dict[str, object], status: str
+) -> None:
     """So long as it says, and what two clocks may differ by; older ones are answered, and the run goes on."""
     s = scene()
     letter(s, minutes_old, **body)

@@ -257,7 +257,7 @@ def test_a_topic_that_was_made_again_owes_nothing_of_the_old_one(kind: str) -> N
 
 
 def test_only_lines_of_the_topic_that_was_made_again_are_struck_out() -> None:
-    """Another topic's, and the rates of brokers, are owed as before; an id that nobody tells is not another one."""
+    """Another topic's, and the rates of brokers, are owed as before; an id that no broker tells is not another one."""
     s = scene()
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     lists = [Setting("topic", T, key) for key in (FOLLOWER_REPLICAS, LEADER_REPLICAS)]
@@ -297,7 +297,7 @@ def test_a_setting_that_is_not_told_is_not_set(monkeypatch: pytest.MonkeyPatch) 
     assert s.throttles() == {}
 
 
-def test_a_rate_that_somebody_took_over_is_told() -> None:
+def test_a_rate_that_another_user_took_over_is_told() -> None:
     """Once, with what they set, and it stays theirs."""
     s = scene()
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)

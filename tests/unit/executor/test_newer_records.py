@@ -76,7 +76,7 @@ def test_an_open_run_of_a_newer_version_is_refused(kind: str, change: Change, *,
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_a_run_from_before_cancels_were_signed_is_read(*, ended: bool) -> None:
-    """Nobody is named as the one who stopped it."""
+    """No user is named as the one who stopped it."""
     (run,) = load_runs(records("old", ended=ended, change=lambda v: v.pop("stopped_by")), NOW).values()
     assert run.stopped_by == ""
 

@@ -1,4 +1,4 @@
-"""A run that nobody gives a rate is throttled all the same: where it starts, what is said of it, what may hold it back."""
+"""A run without a given rate is throttled all the same: where it starts, what is said of it, what may hold it back."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_copy_needs_more_than_its_intake(intake: float, rate: int) -> None:
 
 
 def test_bytes_count_at_each_end_and_an_unknown_size_is_not_small() -> None:
-    """A broker receives its own copies; whoever had the partition may send one to each destination."""
+    """A broker receives its own copies; one that had the partition may send one to each destination."""
     moves = [Move(T, 0, (1, 2), (3, 4), 10), Move(T, 1, (1,), (3,), 5), Move(T, 2, (2, 1), (1, 2), 99)]
     assert bytes_by_broker(moves) == {1: 25, 2: 20, 3: 15, 4: 10}
     unknown, empty = Move(T, 3, (4,), (5,)), Move(T, 4, (6,), (7,), 0)

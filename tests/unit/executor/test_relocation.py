@@ -75,7 +75,7 @@ def test_a_cancel_after_the_brokers_changed_says_what_is_missing(two_dirs: Scene
     assert two_dirs.throttles() == {}
 
 
-def test_a_copy_that_somebody_stops_is_not_begun_again(two_dirs: Scene) -> None:
+def test_a_copy_that_another_user_stops_is_not_begun_again(two_dirs: Scene) -> None:
     """A person orders the replica back to where it lies: the move ends and says so, and the rate goes."""
     clock = two_dirs.world.clock
     clock.at(clock.monotonic_s() + 100, lambda: (two_dirs.cluster.alter_log_dirs({(T0, 1): "/data/0"}), None)[1])
@@ -106,7 +106,7 @@ IMPATIENT = replace(PATIENT, cancel_stalled_after_s=40)
 
 
 def crawl(s: Scene, bytes_per_s: int) -> None:
-    """A rate that somebody has set makes copies between the log dirs of broker 1 crawl."""
+    """A rate that another user has set makes copies between the log dirs of broker 1 crawl."""
     change = ConfigChange(ConfigResource("broker", "1"), LOG_DIR_RATE, "set", str(bytes_per_s))
     assert all(o.ok for o in s.cluster.alter_configs([change]).values())
 

@@ -1,4 +1,4 @@
-"""No replica is added where brokers would refuse writes with ``acks=all`` until it is in sync, unless somebody allows it."""
+"""No replica is added where brokers would refuse ``acks=all`` writes until it is in sync, unless a user allows it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_run_goes_by_its_policy(word: Literal["refuse", "allow"]) -> None:
 
 
 def test_unknown_holds_nothing_where_every_replica_is_in_sync() -> None:
-    """A minimum that nobody told: see ``min-isr-unknown`` for the partitions that lack a replica."""
+    """A minimum that no broker told: see ``min-isr-unknown`` for the partitions that lack a replica."""
     state = state_of((1,), (1,), UNKNOWN)
     move = Move("t", 0, (1,), (2,), 1)
     assert judge([move], state, ours={NAME: move}, room={}) == {}

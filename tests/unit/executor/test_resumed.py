@@ -1,4 +1,4 @@
-"""What a process that takes a run up makes of attempts that nobody saw the end of."""
+"""What a process that takes a run up makes of attempts whose end no process saw."""
 
 from __future__ import annotations
 

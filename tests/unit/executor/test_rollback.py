@@ -1,4 +1,4 @@
-"""The way back: what it covers, and that it is not forgotten once somebody has asked for it."""
+"""The way back: what it covers, and that it is not forgotten once a user has asked for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ONE_BY_ONE = ExecutionPolicy(throttle=5 * MB, moves_in_cluster=1)
 
 
 def asked_to_go_back(s: Scene) -> RunResult:
-    """A run whose first move has arrived when somebody asks for a rollback in the middle of the second."""
+    """A run whose first move has arrived when a user asks for a rollback in the middle of the second."""
     s.world.clock.after(20, lambda: s.driver.ask(Command.ROLLBACK))
     return s.driver.execute(s.plan(*MOVES), ONE_BY_ONE, run_id="r")
 
@@ -51,7 +51,7 @@ def test_a_rollback_survives_a_death_right_after_the_cancel() -> None:
 
 
 def test_the_same_process_goes_back_once() -> None:
-    """Whoever lives on carries the same run out, and leaves none open."""
+    """The process that lives on carries the same run out, and leaves none open."""
     s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
     result = s.driver.go_back(asked_to_go_back(s))
     assert (result.run_id, result.status) == ("r-back", "done")

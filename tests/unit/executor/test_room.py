@@ -169,7 +169,7 @@ def test_a_partition_of_unknown_size_is_not_copied(
 
 @pytest.mark.parametrize("policy", ["refuse", "allow"])
 def test_a_run_holds_moves_of_unknown_size_unless_told_otherwise(policy: Literal["refuse", "allow"]) -> None:
-    """By ``unknown_room``, the one setting for what nobody knows to fit."""
+    """By ``unknown_room``, the one setting for what is not known to fit."""
     brokers = tuple(Broker(b, host="h", log_dirs=(LARGE,), log_dirs_known=True) for b in (1, 2))
     state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,))])
     plan = Plan("test", "c", "", (Move("t", 0, (1,), (2,)),))

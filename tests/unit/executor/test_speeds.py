@@ -56,7 +56,7 @@ def test_headroom_is_the_shared_link_less_the_busier_side_and_never_negative() -
 
 
 def test_a_broker_that_did_not_tell_what_goes_through_it_is_not_taken_for_idle() -> None:
-    """Broker 2 leads a partition that nobody measured: it begins cautiously, like one of which nothing is known, under the link."""
+    """Broker 2 leads a partition that was not measured: it begins cautiously, like an unknown one, under the link."""
     s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=900 * MB)
     state = s.cluster.snapshot()
     policy = ExecutionPolicy(link_bytes_per_s=100 * MB, link_share=0.8, auto_start_bytes_per_s=4 * MB)
@@ -145,7 +145,7 @@ def test_rates_by_broker_must_name_brokers_that_exist() -> None:
 
 
 def test_rates_by_broker_must_cover_the_plan() -> None:
-    """A broker without a rate would copy unthrottled, which nobody meant."""
+    """A broker without a rate would copy unthrottled, which no user meant."""
     policy = ExecutionPolicy(throttle="none", throttle_per_broker={1: MB})
     with pytest.raises(UsageError, match=r"says nothing of broker 2 \(and 1 more\)"):
         require_rates(policy, [MOVE], [1, 2, 3])

@@ -118,8 +118,8 @@ def test_a_copy_that_is_whole_and_smaller_than_the_others_is_not_called_unfetche
     assert Night(behind=None).cause()[0] == "fetch-errors"
 
 
-def test_somebody_elses_rate_is_called_theirs() -> None:
-    """The rate in force is not ours: whoever reads the cause knows whom to ask."""
+def test_another_users_rate_is_called_theirs() -> None:
+    """The rate in force is not ours: a user who reads the cause knows whom to ask."""
     code, detail = Night(inbound=1 * MB, rates_of_others={3: 500_000}).cause()
     assert code == "throttle-too-low"
     assert "its throttle is 488.3 KiB/s" in detail

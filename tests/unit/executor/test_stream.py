@@ -38,7 +38,7 @@ def test_senders_are_taken_in_turn_within_one_choice() -> None:
 
 
 def test_a_full_disk_is_relieved_before_senders_are_balanced() -> None:
-    """Relief comes first, whoever sends."""
+    """Relief comes first, whichever broker sends."""
     active = [load(0, 1, 3)]
     waiting = [load(1, 2, 4), load(2, 1, 4)]
     caps = replace(CAPS, moves_in_cluster=2)

@@ -1,4 +1,4 @@
-"""A topic is deleted and another one of its name is made while a run moves it: that one is nobody's to move or to change."""
+"""A topic is deleted and made again under its name while a run moves it: the run leaves the new one alone."""
 
 from __future__ import annotations
 

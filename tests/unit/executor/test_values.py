@@ -108,7 +108,7 @@ def test_a_run_that_ends_is_packed_into_two_records() -> None:
 
 @pytest.mark.parametrize("packed", ["", "?", "bm8=", "eJyLrgUAAXUA+Q==", "eJyLNqkFAAH4APk=", 3])
 def test_an_ended_run_that_cannot_be_unpacked_is_skipped(packed: object) -> None:
-    """Somebody else wrote into its record: nothing of it can be shown, that is told, and what stands beside it is read."""
+    """Another tool wrote into its record: nothing of it can be shown, that is told, and what is beside it is read."""
     plan = Plan("balance", "c", "f", (Move("t", 0, (1,), (2,)),))
     one, two = (replace(new_run(i, plan, ExecutionPolicy(), NOW), phase=Phase.ENDED) for i in "12")
     spoilt = Record("ended/1", {"version": 1, "packed": packed})
@@ -283,7 +283,7 @@ def test_a_refusal_over_an_isr_says_when_that_is_settled(told: dict[str, str] | 
     assert (found.code, found.isr_within_s) == ("drops-in-sync", within_s)
 
 
-def test_a_minimum_isr_that_nobody_told_is_not_taken_for_none() -> None:
+def test_an_unknown_minimum_isr_is_not_taken_for_none() -> None:
     """A partition that lacks a replica may be down to it: nothing but a repair begins beside it."""
     a = PartitionRow("a", 0, 1, (1, 2), (1, 2))
     unhealthy = PartitionRow("b", 0, 4, (4, 5), (4,))
@@ -315,7 +315,7 @@ def test_a_plan_is_not_for_another_topic_of_the_same_name() -> None:
 
 
 def test_verdicts_on_the_partition_and_the_destination() -> None:
-    """Gone, already there, changed by somebody, moved by somebody, no leader, dead destination: each has its code."""
+    """Gone, already there, changed or moved by another user, no leader, dead destination: each has its code."""
     a = PartitionRow("a", 0, 1, (1, 2), (1, 2))
     assert verdict(cluster(a), Move("a", 7, (1, 2), (3, 2))) == "deleted"
     assert verdict(cluster(a), Move("a", 0, (2, 1), (1, 2))) == "already-there"

@@ -55,7 +55,7 @@ def test_a_folder_a_connect_server_and_amazon_s_own_buckets_need_no_address(
     assert with_bucket(policy, store, environment) == policy
 
 
-def test_the_connector_comes_with_a_bucket_unless_somebody_brings_it(
+def test_the_connector_comes_with_a_bucket_unless_the_user_brings_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is large: neither for a folder, nor where a property or Spark's own folder has one."""

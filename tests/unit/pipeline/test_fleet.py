@@ -223,7 +223,7 @@ def test_the_room_of_a_cluster_is_that_of_its_live_brokers_and_growth_counts_eac
     assert room(m)["growth_unknown"] == 3
 
 
-def test_growth_that_nobody_knows_is_told_and_never_zero() -> None:
+def test_unknown_growth_is_told_and_never_zero() -> None:
     """One cluster has no load model, one lacks the growth of two partitions, one shrinks: no cell says 0 B for want of a figure."""
     zero = np.zeros(3, np.int64)
     bare, part, less = (member(seed, brokers=3, partitions=3) for seed in (5, 6, 7))

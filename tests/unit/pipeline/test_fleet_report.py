@@ -113,7 +113,7 @@ def test_a_cluster_that_does_not_answer_is_in_the_report(
     assert [c.name for c in read_report(str(tmp_path)).unreachable] == ["it's new"], "another list leaves it as it is"
 
 
-def test_a_fleet_of_which_nobody_ever_answered_has_a_report(
+def test_a_fleet_of_which_no_cluster_ever_answered_has_a_report(
     answers: dict[str, ClusterState], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And one that was neither collected nor planned is told to be planned."""

@@ -96,7 +96,7 @@ def test_hours_that_were_made_and_whose_samples_may_be_forgotten_are_not_made_ag
     assert parts(scope(), Stored(read(HOURS), read(HOURS)), Change((), ())) == ()
 
 
-def test_hours_that_nobody_made_are_made_however_long_the_pipeline_rested() -> None:
+def test_missing_hours_are_made_however_long_the_pipeline_rested() -> None:
     """So is the hour in which it began to rest: its table was written before the hour ended."""
     gained = Change(HOURS[5:], ("alpha",))
     for name in ("load_hour", "leadership_history", "broker_imbalance", "disk_hour"):
@@ -107,7 +107,7 @@ def test_hours_that_nobody_made_are_made_however_long_the_pipeline_rested() -> N
 
 
 def test_a_day_that_was_made_and_whose_hours_may_be_forgotten_is_not_made_again() -> None:
-    """An hour of it that nobody made came: the day keeps the figures of all the others."""
+    """A missing hour of it came: the day keeps the figures of all the others."""
     days = tuple(HOUR.date() - timedelta(days=n) for n in (3, 2, 1))
     gained = Change(tuple(HOUR - timedelta(days=n) for n in (3, 2, 1)), ("alpha",))
     written = dict.fromkeys(days, Part(1, 1, HOUR))

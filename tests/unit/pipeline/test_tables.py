@@ -52,7 +52,7 @@ JAVA = """An error occurred while calling o26.save.
 
 
 @pytest.mark.parametrize("module", ["py4j.protocol", "pyspark.errors"])
-def test_spark_s_failures_are_one_sentence_whoever_raises_them(module: str) -> None:
+def test_spark_s_failures_are_one_sentence_whichever_library_raises_them(module: str) -> None:
     """It is for another try, and a bug of ours stays one."""
     theirs = type("Theirs", (Exception,), {"__module__": module})
     with (

@@ -52,7 +52,7 @@ def test_nothing_starts_for_an_owner_that_is_gone(tmp_path: Path) -> None:
 
 
 def test_signals_and_exit_code_are_the_commands_own() -> None:
-    """Whoever waits for the process sees what the command ended with."""
+    """A process that waits for this one sees what the command ended with."""
     assert subprocess.run(leashed("sh", "-c", "exit 7"), check=False).returncode == 7
     with subprocess.Popen(leashed("sh", "-c", "echo here; exec sleep 600"), stdout=subprocess.PIPE) as sleeper:
         assert sleeper.stdout is not None

@@ -12,7 +12,7 @@ from tests.clusters import SECURED, SPECS, needed
 from tests.parts import BY_PARAMETER, GROUPS, TESTS, ByCluster, group_of, unit_of
 
 
-def test_whoever_shares_a_cluster_is_in_a_group() -> None:
+def test_a_file_that_shares_a_cluster_is_in_a_group() -> None:
     """Two files of one group follow each other in one process; a file that is in none would start brokers of its own."""
     shared = re.compile(rf"\b(?:{'|'.join((*SPECS, SECURED))}): (?:Sandbox|Callable|Secured)\b")
     users = {f"real/{p.name}" for p in (TESTS / "real").glob("test_*.py") if shared.search(p.read_text())}
@@ -93,7 +93,7 @@ def test_what_a_dead_process_had_finished_is_not_run_again() -> None:
     assert one.shutting_down
 
 
-def test_a_cluster_is_kept_for_whoever_asks_for_it_later() -> None:
+def test_a_cluster_is_kept_for_a_test_that_asks_for_it_later() -> None:
     """As a fixture, or by its name as a parameter."""
 
     def item(*fixtures: str, **parameters: object) -> Any:

@@ -15,7 +15,7 @@ def test_operator_folder_is_not_a_package() -> None:
 
 
 def test_every_page_is_reached_from_the_readme() -> None:
-    """A page that nobody links to is a page that nobody reads, and a link to nowhere is worse."""
+    """A page that no page links to finds no reader, and a link to nowhere is worse."""
     linked = set(re.findall(r"\]\(([\w./-]+\.md)\)", (ROOT / "README.md").read_text()))
     there = {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md")}
     assert there - linked == set()
@@ -23,7 +23,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
 
 
 def test_unit_tests_stand_where_their_modules_stand() -> None:
-    """A file in a room's folder tests something of that room, so whoever changes a module finds its tests by the folder's name."""
+    """A file in a room's folder tests something of that room: a module's tests are found by the folder's name."""
     rooms = {path.name for path in (ROOT / "operator" / "ballast").iterdir() if path.is_dir()}
     astray = []
     for path in sorted((ROOT / "tests" / "unit").rglob("test_*.py")):

@@ -88,7 +88,7 @@ def test_every_lock_can_be_read() -> None:
 
 
 def test_ports_are_distinct_and_outside_the_range_of_outgoing_connections() -> None:
-    """Nobody's client may take a chosen port by accident."""
+    """No client may take a chosen port by accident."""
     ports = free_ports(20)
     assert len(set(ports)) == 20
     assert all(LOW <= port < HIGH for port in ports)
@@ -144,7 +144,7 @@ def test_the_supervisor_starts_signals_and_clears_away(tmp_path: Path) -> None:
 
 
 def test_down_waits_for_the_supervisors_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever looks after ``down`` finds no process of the sandbox, though the last one removes the folder before it ends."""
+    """After ``down`` there is no process of the sandbox, though the last one removes the folder before it ends."""
     folder = tmp_path / "held"
     folder.mkdir()
     supervisor = start_supervisor(folder, owner=os.getpid())
@@ -178,7 +178,7 @@ def test_down_waits_for_the_supervisors_own_processes(tmp_path: Path, monkeypatc
 
 
 def test_the_supervisors_socket_gets_its_name_when_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits for the name can connect at once, however slow the machine is between bind and listen."""
+    """A client that waits for the name can connect at once, however slow the machine is between bind and listen."""
     monkeypatch.chdir(tmp_path)
     seen_before_listening: list[bool] = []
 

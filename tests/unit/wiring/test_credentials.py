@@ -43,7 +43,7 @@ def test_a_reference_to_nothing_is_refused(reference: str) -> None:
 
 
 def test_a_property_of_something_else_is_not_followed(tmp_path: Path) -> None:
-    """Its file may be another machine's: it ends no command, and nobody waits for it to change."""
+    """Its file may be another machine's: it ends no command, and no process waits for it to change."""
     (tmp_path / "password").write_text("two")
     others = ("foo", "schema.registry.ssl.keystore.location", "client.id")
     found = Security.from_properties(

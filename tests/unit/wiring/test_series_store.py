@@ -55,7 +55,7 @@ def test_points_come_back_as_they_were_written(tmp_path: Path) -> None:
     assert store.read("gamma", NOON_MS) == ()
 
 
-def test_a_minute_is_written_once_whoever_writes_it(tmp_path: Path) -> None:
+def test_a_minute_is_written_once_whichever_replica_writes_it(tmp_path: Path) -> None:
     """A replica that takes over offers what the one before has written already; only what is new is added."""
     SeriesStore(str(tmp_path)).write("alpha", points(0, 10))
     before = versions(tmp_path)

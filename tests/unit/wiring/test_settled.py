@@ -31,7 +31,7 @@ OWED = dump_held(Setting("topic", "t", LEADER_REPLICAS), LedgerEntry(None, froze
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A journal in a file that nobody has made."""
+    """A journal in a file that no process has made."""
     file = tmp_path / "journal"
 
     def journal_of(*_: Any, **__: Any) -> FileJournal:
@@ -52,7 +52,7 @@ def test_without_a_journal_there_is_nothing_to_do_and_still_no_journal(path: Pat
     [(ENDED, True), (OPEN, False), ([OWED], False), ([*ENDED, OWED], False), ([*OPEN, *ENDED], True)],
 )
 def test_an_open_run_or_a_throttle_that_is_owed_is_work(path: Path, records: list[Record], *, settled: bool) -> None:
-    """Either is enough; the newest record of a run counts; somebody else's lock does not hinder the look."""
+    """Either is enough; the newest record of a run counts; another process's lock does not hinder the look."""
     holder = FileJournal(path)
     holder.acquire(Holder(id="x", description="somebody", lease_s=15.0), wait_s=0.0)
     holder.append(records)

@@ -1,4 +1,4 @@
-"""``ballast uninstall``: what keeps the journal from being deleted, and that nothing is deleted before somebody agrees."""
+"""``ballast uninstall``: what keeps the journal from being deleted; nothing is deleted before the user agrees."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_it_is_refused_while_the_journal_is_needed(path: Path, opened: OpenClust
 
 
 def test_it_is_refused_while_another_process_holds_the_lock(path: Path, opened: OpenCluster) -> None:
-    """A lease that has lapsed is nobody's."""
+    """A lease that has lapsed does not count."""
     write(path, ENDED, lease_s=30, leave=False)
     with pytest.raises(LockHeld):
         invoke("--yes", "--lock-wait", "0")
@@ -109,7 +109,7 @@ def test_it_is_refused_while_another_process_holds_the_lock(path: Path, opened: 
     assert not path.exists()
 
 
-def test_nothing_is_deleted_unless_somebody_agrees(
+def test_nothing_is_deleted_unless_the_user_agrees(
     path: Path, opened: OpenCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without a terminal only ``--yes`` is an answer; what would go is told first."""

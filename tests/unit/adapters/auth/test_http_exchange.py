@@ -69,7 +69,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     started.http.server_close()
 
 
-def test_an_answer_comes_through_and_its_end_hurts_nobody(server: Server) -> None:
+def test_an_answer_comes_through_and_ending_it_does_no_harm(server: Server) -> None:
     """As without an exchange; ending it twice is one end."""
     exchange = Exchange()
     assert server.get(exchange, "/") == b"hello"
@@ -97,7 +97,7 @@ def test_a_reader_that_is_kept_waiting_is_let_go(server: Server) -> None:
 
 
 def test_nothing_is_asked_once_it_is_over(server: Server) -> None:
-    """A name that took long to resolve leads to no request that nobody waits for."""
+    """A name that took long to resolve leads to no request once its caller has given up."""
     exchange = Exchange()
     exchange.end()
     with pytest.raises(urllib.error.URLError, match="time of this exchange is over"):

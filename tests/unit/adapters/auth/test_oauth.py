@@ -172,8 +172,8 @@ def test_an_answer_that_drips_is_given_up(server: TokenServer, drop: bytes) -> N
     assert time.monotonic() - before < 90
 
 
-def test_nobody_there_is_one_sentence() -> None:
-    """A port that nobody listens on."""
+def test_an_endpoint_that_is_not_there_is_one_sentence() -> None:
+    """A port that no process listens on."""
     with token_server() as gone:
         pass
     with pytest.raises(Unavailable, match=r"did not answer \(Connection refused\)") as failure:
@@ -244,14 +244,14 @@ def test_an_outage_shorter_than_the_tokens_life_interrupts_nothing(caplog: pytes
 
 
 def test_a_token_that_has_ended_is_not_shown_to_brokers() -> None:
-    """A clock that is wrong, or a file that nobody renews: one sentence instead of brokers that hang up."""
+    """A clock that is wrong, or a file that no process renews: one sentence instead of brokers that hang up."""
     source = TokenSource(lambda: Token("old", 999.0), now=lambda: 1000.0)
     with pytest.raises(AuthenticationFailed, match="has ended already") as failure:
         source.token()
     assert "clock" in str(failure.value.hint)
 
 
-def test_nobody_waits_for_a_renewal_while_the_token_lives() -> None:
+def test_no_thread_waits_for_a_renewal_while_the_token_lives() -> None:
     """One thread asks a slow endpoint; meanwhile the others are handed the token at hand."""
     asked, answer = threading.Event(), threading.Event()
     clock = Clock()

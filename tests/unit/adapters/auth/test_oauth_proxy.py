@@ -82,7 +82,7 @@ def seen() -> list[bytes]:
 
 @pytest.fixture
 def proxy(stack: ExitStack, seen: list[bytes]) -> int:
-    """A proxy that connects whoever asks for it."""
+    """A proxy that connects every client that asks for it."""
 
     class Proxy(BaseHTTPRequestHandler):
         def do_CONNECT(self) -> None:

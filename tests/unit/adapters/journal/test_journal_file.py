@@ -18,7 +18,7 @@ from ballast.wiring.journal import open_journal, this_process
 
 
 def holder(who: str) -> Holder:
-    """Somebody with a long lease."""
+    """A holder with a long lease."""
     return Holder(who, who, lease_s=60)
 
 
@@ -48,7 +48,7 @@ def test_a_file_journal_survives_what_files_suffer(tmp_path: Path) -> None:
 
 
 def test_a_newer_version_is_refused_and_never_guessed() -> None:
-    """What a later Ballast wrote stops this one; what nobody wrote is called corrupt."""
+    """What a later Ballast wrote stops this one; what no Ballast wrote is called corrupt."""
     newer = json.dumps({"version": 2, "value": {}}).encode()
     with pytest.raises(Refused, match="newer Ballast"):
         decode_value("k", newer)
@@ -124,7 +124,7 @@ def kept(path: Path) -> FileJournal:
 
 
 def there(path: Path) -> list[str]:
-    """What whoever opens it now finds."""
+    """What a process that opens it now finds."""
     return [r.key for r in FileJournal(path).read()]
 
 
@@ -158,8 +158,8 @@ def failing(_: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_whoever_holds_a_lost_file_makes_it_again_when_asked_to_take_the_lock(tmp_path: Path) -> None:
-    """Nobody else remembers what stood in it."""
+def test_the_holder_of_a_lost_file_makes_it_again_when_asked_to_take_the_lock(tmp_path: Path) -> None:
+    """No other process remembers what stood in it."""
     path = tmp_path / "journal"
     journal = kept(path)
     path.unlink()
@@ -186,7 +186,7 @@ def test_another_ones_lock_in_the_new_file_is_left_to_them(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("lose", [Path.unlink, empty])
-def test_a_file_that_somebody_else_made_is_not_removed(tmp_path: Path, lose: Callable[[Path], None]) -> None:
+def test_a_file_that_another_process_made_is_not_removed(tmp_path: Path, lose: Callable[[Path], None]) -> None:
     """Who wants to remove the one that is gone learns of the loss; the other one's records stay."""
     path = tmp_path / "journal"
     journal = kept(path)

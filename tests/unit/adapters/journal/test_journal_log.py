@@ -312,7 +312,7 @@ class Admin:
             self._hear(ck.KafkaError(self._event))
 
     def list_topics(self, timeout: float) -> None:
-        """Nobody answers."""
+        """No broker answers."""
         assert timeout > 0
         self._asked = True
         raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TRANSPORT))
@@ -329,7 +329,7 @@ class Admin:
 def test_a_login_that_is_refused_is_told_from_brokers_that_are_away(
     monkeypatch: pytest.MonkeyPatch, event: int | None, kind: type[Unavailable]
 ) -> None:
-    """To the call both look alike: nobody answers. What brokers said of the login came as an event."""
+    """To the call both look alike: no broker answers. What brokers said of the login came as an event."""
     monkeypatch.setattr(journal_log, "AdminClient", lambda settings: Admin(settings, event))
     with pytest.raises(Unavailable) as failure:
         TopicLog({}, "t", timeout_s=1.0).new_entries(whole=False)

@@ -54,7 +54,7 @@ class Topic:
         self._at = 0
 
     def lose(self, how: str = "remade", *, keep: int = 0) -> None:
-        """Somebody deletes it and makes it again, or its newest entries are lost."""
+        """Another user deletes it and makes it again, or its newest entries are lost."""
         self.entries, self.lost, self.how_lost = self.entries[:keep], True, how
 
     @property
@@ -75,7 +75,7 @@ class Topic:
         return self.gone >= 0
 
     def is_unwritten(self) -> bool:
-        """Whatever stands there is the topic, after so many looks at which nobody had written yet."""
+        """Whatever stands there is the topic, after so many looks at which no process had written yet."""
         self.unwritten -= 1
         if self.unwritten == 0:
             self.entries += self.about_to_be_written
@@ -275,7 +275,7 @@ def test_offsets_of_the_old_topic_do_not_count_in_the_new_one(
     assert 500 not in told
 
 
-def test_a_topic_that_somebody_else_made_is_not_removed(journal: TopicJournal, topic: Topic) -> None:
+def test_a_topic_that_another_process_made_is_not_removed(journal: TopicJournal, topic: Topic) -> None:
     """The lease is fresh and no broker was asked for a while: the loss is looked for before anything is deleted."""
     topic.lose()
     topic.entries = [(LEASE_KEY, encode_lease(OTHER, 1))]
@@ -284,10 +284,10 @@ def test_a_topic_that_somebody_else_made_is_not_removed(journal: TopicJournal, t
     assert topic.entries
 
 
-def test_whoever_starts_where_it_is_gone_says_so_in_the_empty_one(
+def test_a_process_that_starts_where_it_is_gone_says_so_in_the_empty_one(
     topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After one lease and the time in which a holder notices, when nobody has made it again; it says so once."""
+    """After one lease and the time in which a holder notices, when no process has made it again; it says so once."""
     own = handle(topic, monkeypatch)
     topic.gone, began_ms = 1000, topic.clock.now_ms()
     own.acquire(ME)
@@ -303,7 +303,7 @@ def test_whoever_starts_where_it_is_gone_says_so_in_the_empty_one(
 
 
 @pytest.mark.parametrize("after_s", [1.0, ME.lease_s + NOTICED_WITHIN_S - 1.0])
-def test_whoever_starts_where_it_is_gone_leaves_it_to_one_that_remembers(
+def test_a_process_that_starts_where_it_is_gone_leaves_it_to_one_that_remembers(
     after_s: float, topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is there again, with its holder's lock and all that they knew: late where the lease is short and brokers are slow."""
@@ -315,7 +315,7 @@ def test_whoever_starts_where_it_is_gone_leaves_it_to_one_that_remembers(
 
 
 @pytest.mark.parametrize("gone", [0, 2], ids=["made already", "seen gone"])
-def test_whoever_starts_waits_for_the_first_record_of_one_that_remembers(
+def test_a_process_that_starts_waits_for_the_first_record_of_one_that_remembers(
     gone: int, topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its holder has made the topic again, and is about to write: the lock is not free."""

@@ -145,7 +145,7 @@ def test_each_kind_of_trouble_has_its_sentence(serve: Serve, kind: type[Exceptio
     assert hint in failure.value.hint  # type: ignore[attr-defined]
 
 
-def test_nobody_listens() -> None:
+def test_no_process_listens() -> None:
     """A port without a listener is named."""
     with pytest.raises(Unavailable, match=r"Connection refused at 127\.0\.0\.1:1\."):
         knock([("127.0.0.1", 1)], Security(), timeout_s=5)

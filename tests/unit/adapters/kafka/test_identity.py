@@ -1,4 +1,4 @@
-"""One process works on one cluster: whoever names another is refused before anything is sent."""
+"""One process works on one cluster: a caller that names another is refused before anything is sent."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_no_registered_broker_is_a_cluster_that_is_away() -> None:
 
 
 def test_zookeeper_is_never_paired_with_the_running_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever names ZooKeeper alone means the cluster behind it."""
+    """A user who names ZooKeeper alone means the cluster behind it."""
     sandbox = RunningSandbox("127.0.0.1:1", "127.0.0.1:2", {}, Path("unused"))
     monkeypatch.setattr("ballast.sandbox.running", lambda: sandbox)
     opened = ClusterOptions(None, None, None, None, 1.0).open()

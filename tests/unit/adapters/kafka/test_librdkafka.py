@@ -46,7 +46,7 @@ def loggers() -> Iterator[None]:
 
 
 def speak() -> None:
-    """Have a client say that nobody is there."""
+    """Have a client say that no broker is there."""
     heard: list[logging.LogRecord] = []
     logger = logging.getLogger(librdkafka.LOGGER)
     logger.addFilter(lambda record: heard.append(record) or True)  # type: ignore[func-returns-value]
@@ -137,7 +137,7 @@ def test_no_call_that_can_end_the_process_is_made() -> None:
 
 @pytest.mark.parametrize("timeout_s", [0.001, 30.0, 300.0, 301.0, 86_400.0])
 def test_any_timeout_makes_a_client(timeout_s: float) -> None:
-    """The client takes socket time-outs of at most 300 s; whoever waits longer is bounded by its own clock."""
+    """The client takes socket time-outs of at most 300 s; a caller that waits longer is bounded by its own clock."""
     assert new_client("127.0.0.1:1", Security(), timeout_s=timeout_s) is not None
     assert librdkafka.socket_timeout_ms(timeout_s) == min(max(timeout_s * 1000, 1000), 300_000)
     assert 10_000 <= transaction_timeout_ms(timeout_s) <= 900_000  # Brokers refuse more by default.

@@ -44,7 +44,7 @@ def test_a_refused_login_is_said_once_a_minute_with_a_count() -> None:
 
 
 def test_another_broker_is_another_line() -> None:
-    """What names somebody else is news."""
+    """A line that names another broker is news."""
     sparing = Sparing(Hours())
     assert sparing.filter(line(broker="kafka-1:9092"))
     assert sparing.filter(line(broker="kafka-2:9092"))

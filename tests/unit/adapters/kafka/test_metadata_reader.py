@@ -124,7 +124,7 @@ def test_what_changes_a_cluster_reaches_only_brokers_of_the_one_that_was_read(
 
 
 def test_the_picture_of_another_cluster_is_refused(reader_of: Callable[..., MetadataReader]) -> None:
-    """Nor does it lend its brokers to whoever changes something."""
+    """Nor does it lend its brokers to a caller that changes something."""
     identity = ClusterIdentity(expected="one")
     reader = reader_of(Client([1, 1], cluster_id="two"), identity=identity)
     with pytest.raises(WrongCluster):

@@ -100,7 +100,7 @@ def metadata(*topics: TopicMetadata) -> ClusterMetadata:
     return told
 
 
-def test_leadership_has_three_kinds_of_nobody() -> None:
+def test_leadership_has_three_kinds_of_no_leader() -> None:
     """No leader now, no record of leadership at all, and a topic being deleted (the controller's -2) are told apart."""
     read = read_metadata(
         metadata(
@@ -162,7 +162,7 @@ def test_only_the_partitions_asked_for_are_given() -> None:
 
 
 @pytest.mark.parametrize(("code", "kind"), [(29, AuthorizationFailed), (5, Unavailable), (-1, Refused)])
-def test_a_topic_of_which_nobody_tells_is_not_a_missing_one(code: int, kind: type[Exception]) -> None:
+def test_a_topic_that_cannot_be_read_is_not_a_missing_one(code: int, kind: type[Exception]) -> None:
     """Rights that were taken away, or a broker in trouble: who asks must not conclude that it owes the topic nothing."""
     told = TOPIC(error_code=code, name="t", topic_id=NO_ID, is_internal=False, partitions=[])
     answer = SimpleNamespace(topics=[told])

@@ -1,4 +1,4 @@
-"""One retry policy: what is worth another try gets it, within a bound, and somebody hears of it."""
+"""One retry policy: what is worth another try gets it, within a bound, and the observer hears of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections are given up by whoever they failed, once, and never under somebody who has newer ones."""
+"""The thread whose connections failed gives them up, once, and never closes the newer ones of another thread."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_answers_become_figures_and_what_is_missing_is_said() -> None:
 
 
 def test_series_that_match_no_broker_are_a_sentence() -> None:
-    """A join that finds nothing must not look like a cluster that nobody reads."""
+    """A join that finds nothing must not look like a cluster that no consumer reads."""
     with serving(lambda h, _: send(h, 200, vector(({"instance": "10.9.9.9:7071", "topic": "orders"}, "1")))) as url:
         load = PrometheusLoad(PrometheusPolicy(url=url))(cluster())
     assert load.topic_bytes_out == {}
@@ -146,7 +146,7 @@ def test_series_that_match_no_broker_are_a_sentence() -> None:
     )
 
 
-def test_nobody_at_the_address_is_a_sentence() -> None:
+def test_an_address_that_does_not_answer_is_a_sentence() -> None:
     """The port is closed."""
     with serving(lambda *_: None) as url:
         pass

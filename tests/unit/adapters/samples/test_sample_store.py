@@ -61,7 +61,7 @@ def test_rates_go_on_whether_the_sampler_remembers_or_reads_back(tmp_path: Path,
     assert len({r["hour"] for r in rows(tmp_path)}) == 2
 
 
-def test_an_interval_begins_at_the_newest_sample_whoever_recorded_it(tmp_path: Path) -> None:
+def test_an_interval_begins_at_the_newest_sample_whichever_process_recorded_it(tmp_path: Path) -> None:
     """Two samplers in turn: intervals follow each other without a gap and without an overlap."""
     w, first, second = world(), SampleStore(str(tmp_path)), SampleStore(str(tmp_path))
     for minute, store in enumerate((first, first, second, first, second)):
@@ -139,7 +139,7 @@ def test_a_minute_that_another_table_has_passed_is_not_in_the_samples(tmp_path: 
 
 
 def test_the_preferred_leader_is_the_first_replica_that_stays(tmp_path: Path) -> None:
-    """A reassignment lists replicas that are on their way out; where none stays, nobody knows who is preferred."""
+    """A reassignment lists replicas that are on their way out; where none stays, the preferred leader is not known."""
     sample = World({("a", 0): Log(), ("a", 1): Log(replicas=(2, 3, 1)), ("a", 2): Log(replicas=(3,))}).sample(0)
     leaving = np.array([True, False, False, False, True, False, True])
     partitions = replace(sample.state.partitions, removing=leaving)
@@ -147,7 +147,7 @@ def test_the_preferred_leader_is_the_first_replica_that_stays(tmp_path: Path) ->
     assert {r["partition"]: r["preferred_leader"] for r in rows(tmp_path)} == {0: 2, 1: 2, 2: None}
 
 
-def test_a_table_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_a_table_of_another_tool_is_refused(tmp_path: Path) -> None:
     """Before anything is written into any table."""
     DeltaTable.create(table_url(str(tmp_path), SAMPLES.name), schema=rows_schema(), description="mine")
     with pytest.raises(UsageError, match="not one of Ballast"):
@@ -215,7 +215,7 @@ def told_an_ordinary_user(doing: str, *stores: Path) -> list[str]:
 
 
 def test_a_folder_that_may_not_be_written_is_named_with_the_system_s_reason(tmp_path: Path) -> None:
-    """Neither a table that is not there, nor credentials that nobody asked for."""
+    """The sentence names neither a table that is not there, nor credentials that a folder does not take."""
     store = tmp_path / "store"
     store.mkdir()
     store.chmod(0o555)
@@ -252,7 +252,7 @@ def test_each_reason_has_a_remedy_of_its_own(
 
 @pytest.mark.parametrize("doing", ["log", "model"])
 def test_a_store_that_may_not_be_read_is_not_an_empty_one(tmp_path: Path, doing: str) -> None:
-    """Whoever asks for its tables is told that nobody may look."""
+    """A user who asks for its tables is told that they may not be read."""
     store = tmp_path / "store"
     (store / "samples").mkdir(parents=True)
     store.chmod(0o000)

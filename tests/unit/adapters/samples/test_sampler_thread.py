@@ -112,7 +112,7 @@ def test_a_tick_never_waits_for_a_sample_and_the_newest_reading_is_next(bench: B
     bench.reading(0)
     assert begun.wait(WAIT_S)
     for minute in (1, 2, 3):
-        # Were it to wait for the store, this would wait for ever: nobody else lets the store go on.
+        # Were it to wait for the store, this would wait for ever: no other thread lets the store go on.
         bench.reading(minute)
     assert bench.store.kept == []
     go_on.set()
@@ -136,7 +136,7 @@ def test_a_minute_is_sampled_once_however_often_it_is_read(bench: Bench) -> None
 def test_what_fails_is_a_gap_and_the_next_minute_is_sampled(
     bench: Bench, failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A store that is away and a mistake in the program alike; both are said, and told to whoever counts them."""
+    """A store that is away and a mistake in the program alike; both are said, and told to the counter of failures."""
     failed = threading.Event()
 
     def fail() -> None:

@@ -93,7 +93,7 @@ def test_a_notification_ends_the_wait_also_when_it_is_gone_again() -> None:
 
 
 def test_what_happened_between_two_waits_is_found_by_the_next() -> None:
-    """Nobody was waiting when the watch fired."""
+    """No thread was waiting when the watch fired."""
     zookeeper = Keeper()
     watch = learned(zookeeper)
     zookeeper.change()

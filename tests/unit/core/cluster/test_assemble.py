@@ -177,6 +177,6 @@ def test_an_empty_listing_does_not_mean_that_metadata_caught_up() -> None:
     assert reconcile({}, {}, {P: (1, 4)}, ended={P: MOVE}) == ({}, frozenset())
 
 
-def test_a_partition_that_is_gone_is_nobodys_problem() -> None:
-    """A move of a deleted topic neither colours nor tears."""
+def test_a_partition_that_is_gone_has_no_move() -> None:
+    """A move of a deleted topic is neither listed nor a reason to read again."""
     assert reconcile({P: MOVE}, {P: MOVE}, {}) == ({}, frozenset())

@@ -1,4 +1,4 @@
-"""What metrics say of a broker and topic is laid to the partitions that the broker leads, whole and to nobody else."""
+"""What metrics say of a broker and topic is laid to the partitions that the broker leads, whole and to no others."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def test_a_rate_is_shared_by_size_among_the_partitions_that_the_broker_leads() -
 
 
 def test_partitions_of_unknown_size_share_equally() -> None:
-    """No size is known: nobody is preferred."""
+    """No size is known: no partition is preferred."""
     assert shares({(1, "orders"): 10.0}, [(0, 1, -1), (0, 1, -1)]) == [5.0, 5.0]
 
 
-def test_what_nobody_measured_is_unknown_and_not_zero() -> None:
+def test_what_was_not_measured_is_unknown_and_not_zero() -> None:
     """A topic without a series, a partition without a leader, a figure of a topic that is gone, a broker that leads none."""
     load = {(1, "orders"): 10.0, (1, "gone"): 99.0, (3, "orders"): 44.0}
     assert shares(load, [(1, 1, 10), (0, -1, 10), (0, 2, 10), (0, 1, 10)]) == [-1.0, -1.0, -1.0, 10.0]

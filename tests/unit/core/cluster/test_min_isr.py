@@ -1,4 +1,4 @@
-"""One count of partitions under and at their min ISR, whoever tells of it."""
+"""One count of partitions under and at their min ISR, wherever it is told."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_status_metrics_page_and_what_if_count_alike(
     under: bool,
     at: bool,
 ) -> None:
-    """As brokers do: since Kafka 3.7 nobody asks for more replicas in sync than there are."""
+    """As brokers do: since Kafka 3.7 no broker asks for more replicas in sync than there are."""
     state = state_of(min_isr, shape, version)
     figures = measure(state, threshold_percent=10.0)
     assert (figures.under_min_isr, figures.at_min_isr) == (under, at)

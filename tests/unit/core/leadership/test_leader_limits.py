@@ -38,7 +38,7 @@ def cluster(mode: str = "zookeeper", **own: str) -> ClusterState:
 
 
 def test_the_controllers_own_values_are_the_default() -> None:
-    """Where nobody set them, Kafka's defaults are."""
+    """Where no user set them, Kafka's defaults count."""
     state = cluster(percentage="50", interval="60")
     assert imbalance_percentage(state, None) == Limit(50, CLUSTER)
     assert check_interval_s(state, None) == Limit(60, CLUSTER)

@@ -65,7 +65,7 @@ def test_over_means_strictly_more(percent: float, not_led: int, *, over: bool) -
     assert found[0].over is over
 
 
-def test_a_broker_that_is_nobodys_first_is_listed_and_never_over() -> None:
+def test_a_broker_that_is_no_preferred_leader_is_listed_and_never_over() -> None:
     """Every broker has its line, also one without preferred partitions and one that only a replica list names."""
     found = imbalance(state([row(0, 1, (1, 9))]))
     assert [b.broker for b in found] == [0, 1, 2, 3, 9]

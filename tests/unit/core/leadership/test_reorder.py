@@ -237,7 +237,7 @@ def test_who_may_lead() -> None:
     ]
 
 
-def test_nobody_may_lead() -> None:
+def test_no_broker_may_lead() -> None:
     """A cluster without eligible brokers is an empty problem."""
     state = cluster([PartitionRow("t", 0, 10, (10, 20), (10,))], dead=(10, 20, 30))
     found = balance_counts(choices(state))

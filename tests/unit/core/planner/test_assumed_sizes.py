@@ -1,4 +1,4 @@
-"""Partitions of unknown size are balanced as if they were the median one; whoever copies them is told that nobody knows."""
+"""Partitions of unknown size are balanced as if they were the median one; their plans say that it is unknown."""
 
 from __future__ import annotations
 

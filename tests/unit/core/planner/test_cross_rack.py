@@ -141,7 +141,7 @@ def test_what_consumers_read_is_unknown_and_never_zero() -> None:
 
 
 def test_where_racks_or_traffic_are_not_known_nothing_is_said() -> None:
-    """A broker without a rack, one rack alone, and a cluster whose producers nobody measured."""
+    """A broker without a rack, one rack alone, and a cluster whose producers were not measured."""
     loads = the_loads([100])
     assert why_unknown(a_cluster((1, 2)), loads) is None
     nameless = a_cluster((1, 2))
@@ -306,7 +306,7 @@ def best(world: World, cost: np.ndarray, low: np.ndarray, high: np.ndarray, leas
 
 @pytest.mark.parametrize("band", [0.2, 0.6])
 def test_leaders_are_the_best_there_are_on_small_clusters(band: float) -> None:
-    """Against every choice of leaders within the same limits; what is left is less than what nobody changes anything for."""
+    """Against every choice of leaders within the same limits; what is left is too little to change a leader for."""
     changed = 0
     for seed in range(4):
         state, loads, cross_rack = small(seed)
@@ -364,7 +364,7 @@ def test_it_is_off_by_default_and_small_savings_change_nothing() -> None:
 
 
 def test_a_plan_that_knows_no_traffic_says_so() -> None:
-    """The goal is on, and nobody measured what producers write."""
+    """The goal is on, and what producers write was not measured."""
     state, _, policy = in_the_producers_rack()
     made = plan(state, Balance(), loads=Loads.from_state(state), policy=policy)
     assert any("less traffic between racks" in line for line in made.assumptions)

@@ -30,7 +30,7 @@ def planned(case: Case, policy: PlannerPolicy | None = None) -> Plan:
 
 
 def occupy(threads: int) -> None:
-    """Somebody else's program on this thread, with a scheduler of its own."""
+    """Another program on this thread, with a scheduler of its own."""
     highspy.Highs.resetGlobalScheduler(True)
     solver = highspy.Highs()
     for option, setting in (("output_flag", False), ("threads", threads)):
@@ -41,7 +41,7 @@ def occupy(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [0, 2, 3])
 def test_the_bound_does_not_depend_on_who_used_highs_before(case: Case, threads: int) -> None:
-    """A scheduler with other threads, made by whoever solved first, changes nothing."""
+    """A scheduler with other threads, made by an earlier solver, changes nothing."""
     alone = planned(case)
     occupy(threads)
     assert planned(case).bound_bytes == alone.bound_bytes

@@ -204,7 +204,7 @@ UNLIKE = {0: (0, 1), 1: (1, 2, 3), 2: (2, 3, 4)}
 
 
 def test_unlike_replica_counts_are_refused_until_one_is_named() -> None:
-    """No replica is added or taken away that nobody asked for."""
+    """No replica is added or taken away that the user did not ask for."""
     with pytest.raises(UsageError) as refused:
         plan(cluster(UNLIKE), Place(selection=T, start=0))
     assert "--rf" in (refused.value.hint or "")

@@ -68,7 +68,7 @@ def intents(draw: st.DrawFn, state: ClusterState) -> Intent:
 @many
 @given(st.data())
 def test_no_plan_breaks_a_rule(data: st.DataObject) -> None:
-    """Whatever the cluster and the intent: no twins, nobody dead gains, counts and racks are kept, others stay."""
+    """Whatever the cluster and the intent: no twins, no dead broker gains, counts and racks are kept, others stay."""
     state = data.draw(clusters())
     intent = data.draw(intents(state))
     made = plan(state, intent, policy=QUICK)
@@ -255,7 +255,7 @@ def test_fewer_replicas_stay_where_the_selection_leaves_them() -> None:
 
 
 def test_a_new_broker_leads_its_share_and_no_more() -> None:
-    """Expanding fills the newcomer with leaders as well, up to what each broker should lead; nobody old is drained of them."""
+    """Expanding fills the newcomer with leaders too, up to each broker's share; no old one is drained of them."""
     state = cluster(*[(1, 2), (2, 3), (3, 2), (2, 1)] * 12, brokers=4, racks=2)
     made = plan(state, Expand(brokers=frozenset({4})), policy=QUICK)
     leads = Counter(members[0] for members in after(state, made).values())

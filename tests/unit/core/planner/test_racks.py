@@ -210,7 +210,7 @@ def racks_of(state: ClusterState, members: tuple[int, ...]) -> set[str | None]:
         ((1, 2), 3, {}, (3, 4, 5), {1, 2, 6}),
         ((1, 2), 4, {}, (5,), {1, 2, 3, 6}),
         ((1,), 5, {}, (5,), {1, 2, 3, 4, 6}),
-        # Where nobody in that rack may have it, another replica of a rack is better than none.
+        # Where no broker in that rack may have it, another replica of a rack is better than none.
         ((1, 3, 4), 4, {5: 90, 6: 90}, (), {1, 2, 3, 4}),
         ((1, 3, 4), 4, {}, (5, 6), {1, 2, 3, 4}),
     ],
@@ -292,7 +292,7 @@ def test_the_checker_knows_how_many_racks_are_wanted(
 
 
 def test_a_broker_that_would_merge_racks_is_told_why_it_is_none() -> None:
-    """The rack has room; but whoever went in exchange is alone in its own."""
+    """The rack has room; but the replica that would go in exchange is alone in its own."""
     state = cluster((1, 3, 4, 5), racks=EVEN)
     loads = Loads.from_state(state)
     leaving = Setup.of(state, Decommission(brokers=frozenset({5})), loads, POLICY)

@@ -81,7 +81,7 @@ def test_an_ordinary_plan_leaves_them_in_place_and_says_how_many(intent: Intent)
     ],
 )
 def test_what_loses_no_writes_moves_as_ever(intent: Intent, state: ClusterState, policy: PlannerPolicy) -> None:
-    """And what somebody allowed to lose them; before 3.7 brokers refuse those writes already."""
+    """And what a setting allowed to lose them; before 3.7 brokers refuse those writes already."""
     made = plan(state, intent, policy=policy)
     assert copied(made) == {"few", "enough"}
     assert not any("min.insync.replicas" in a for a in made.assumptions)
@@ -137,7 +137,7 @@ def test_why_it_stays_and_what_was_asked_are_told() -> None:
 
 
 def test_a_topic_that_is_to_follow_kafkas_placement_waits_as_well() -> None:
-    """Nobody asked for that by name; the daemon says why."""
+    """No user asked for that by name; the daemon says why."""
     rule = TopicRule(topics="few|enough", kafka_placement=True)
     state = scene()
     wanted, refusals = following(state, replace(POLICY, topic_rules=(rule,)))

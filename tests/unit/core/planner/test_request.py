@@ -101,7 +101,7 @@ def test_a_request_that_was_changed_is_refused(change: dict[str, Any]) -> None:
 
 
 def test_a_saved_plan_is_made_again_for_the_cluster_as_it_is() -> None:
-    """Somebody moves a partition of the plan meanwhile: the same intent is planned anew, and the difference is told."""
+    """Another user moves a partition of the plan meanwhile: the same intent is planned anew, and the change is told."""
     s = scene({0: (1, 2), 1: (1, 3), 2: (2, 3)}, size_bytes=10 * MB)
     made = plan(s.cluster.snapshot(), Decommission(brokers=frozenset({1})))
     saved = loads(dumps(made))

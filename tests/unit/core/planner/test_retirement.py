@@ -52,7 +52,7 @@ def test_what_lands_on_it_meanwhile_is_followed() -> None:
 
 
 def test_a_partition_with_one_replica_goes_with_its_leader() -> None:
-    """Nobody else can lead it, so leadership is not waited for."""
+    """No other broker can lead it, so leadership is not waited for."""
     assert walk(cluster((4,), (1,), brokers=4), FOUR)[0] == [Phase.DATA, Phase.SAFE]
 
 
@@ -64,7 +64,7 @@ def test_what_cannot_go_is_named() -> None:
 
 
 def test_a_move_in_flight_is_waited_for() -> None:
-    """The union still has the broker, and the partition is somebody's already."""
+    """The union still has the broker, and the partition is being moved already."""
     row = PartitionRow("t", 0, 1, (1, 2, 4), (1, 4), adding=(2,), removing=(4,), sizes=(5, 1, 5))
     state = build("c", tuple(Broker(i) for i in (1, 2, 4)), (Topic("t"),), [row])
     assert next_step(state, FOUR).phase is Phase.WAITING

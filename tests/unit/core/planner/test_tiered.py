@@ -66,7 +66,7 @@ def test_a_plan_without_tiered_topics_says_nothing_of_them() -> None:
     assert "tiered" not in drained(scene(*SIZES, configs=off)).summary
 
 
-def test_a_size_that_nobody_tells_is_no_figure() -> None:
+def test_an_unknown_size_is_no_figure() -> None:
     """Null, in the plan file as well."""
     made = drained(scene(10 * MB, UNKNOWN))
     assert made.summary["tiered"]["bytes_moved"] is None

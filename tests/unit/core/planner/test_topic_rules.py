@@ -105,7 +105,7 @@ def kept(rule: TopicRule, state: ClusterState, topic: str, lists: list[tuple[int
 
 
 def leaders_alive(ruled: tuple[TopicRule, ...], state: ClusterState, topic: str) -> bool:
-    """Is anybody alive who may lead the topic by all its rules?  If not, somebody else has to."""
+    """Is a broker alive that may lead the topic by all its rules?  If not, another one has to."""
     mine = [r for r in ruled if r.matches(topic)]
     return any(b.alive and all(r.allows(b.id) and r.allows_leader(b.id, b.rack) for r in mine) for b in state.brokers)
 
@@ -402,7 +402,7 @@ def test_the_only_broker_that_may_lead_cannot_leave(intent: Intent, draining: fr
 
 @pytest.mark.parametrize("intent", [Balance(), Evacuate(brokers=frozenset({1}))])
 def test_a_topic_whose_leaders_are_all_dead_is_rebuilt(intent: Intent) -> None:
-    """Nobody whom the rule wants is alive: others lead, what was lost is copied, and the plan says so once."""
+    """No broker that the rule wants is alive: others lead, what was lost is copied, and the plan says so once."""
     whole = cluster(*[(1, 2), (1, 3), (2, 3), (3, 2)] * 2, brokers=4)
     state = replace(whole, brokers=tuple(replace(b, alive=b.id != 1) for b in whole.brokers))
     rule = TopicRule(topics="t", leader_brokers=frozenset({1}))

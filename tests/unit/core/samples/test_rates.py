@@ -79,7 +79,7 @@ def test_a_short_gap_is_measured_by_the_sample_after_it() -> None:
 
 
 def test_a_long_gap_stays_unknown() -> None:
-    """After a quarter of an hour without samples nobody knows when the bytes came."""
+    """After a quarter of an hour without samples it is not known when the bytes came."""
     world = one()
 
     def each(minute: int) -> bool:
@@ -145,7 +145,7 @@ def test_a_record_of_a_tiered_topic_weighs_what_those_on_disk_do() -> None:
     assert rates(rows(run(world, range(2), each))) == pytest.approx({1: RATE})
 
 
-def test_a_local_log_start_that_nobody_tells_makes_no_rate_up() -> None:
+def test_an_unknown_local_log_start_makes_no_rate_up() -> None:
     """The log has grown, and what went meanwhile is not known: the earliest offset does not stand in for it."""
     world = tiered(local_start=None)
 
@@ -172,7 +172,7 @@ def test_retention_in_the_very_first_interval_uses_the_log_s_own_average() -> No
 
 
 def test_records_that_came_and_went_unseen_are_no_bytes_and_no_zero() -> None:
-    """Of an empty log's first records, deleted before the next sample, nobody knows the weight."""
+    """Of an empty log's first records, deleted before the next sample, the bytes are not known."""
     world = one(start_bytes=0)
 
     def each(minute: int) -> None:
@@ -213,7 +213,7 @@ def test_a_leader_change_compares_no_two_logs_and_is_told() -> None:
 
 
 def test_a_partition_without_a_leader_and_offsets_has_no_rate_and_loses_none() -> None:
-    """Nobody leads and nobody answers for offsets for two minutes: the sample after them is over all three."""
+    """No broker leads it or answers for offsets for two minutes: the sample after them is over all three."""
     world = one()
     samples = []
     for minute in range(20):
@@ -303,7 +303,7 @@ def test_a_replica_that_leads_once_it_is_filled_did_not_append_what_it_copied() 
 
 
 def test_without_offsets_the_interval_of_a_filled_replica_s_election_is_unknown() -> None:
-    """Its growth says nothing of appends, and nobody counted records."""
+    """Its growth says nothing of appends, and no sample has counted records."""
     assert rates(rows(moved(offsets=False))) == pytest.approx({m: RATE for m in range(1, 40) if m != 25})
 
 
@@ -352,7 +352,7 @@ def test_a_cluster_without_partitions_is_a_sample() -> None:
 
 @pytest.mark.parametrize("lost", [1, 3])
 def test_a_change_of_leader_is_seen_across_samples_without_a_leadership_record(lost: int) -> None:
-    """Nobody knows who leads while the record is lost; the leader before it and the one after it are known."""
+    """The leader is not known while the record is lost; the leader before it and the one after it are known."""
     world = one()
 
     def each(minute: int) -> None:

@@ -1,4 +1,4 @@
-"""Which throttles are needed, meant or left behind: one judgement, whoever asks."""
+"""Which throttles are needed, meant or left behind: one judgement for every caller."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def picture(
     ],
 )
 def test_a_list_is_needed_by_the_partitions_that_it_names(value: str, *, stale: bool) -> None:
-    """Not by its topic: a list whose own partitions stand still and are in sync serves nobody, whatever else moves."""
+    """Not by its topic: a list whose own partitions stand still and are in sync serves no move, whatever else moves."""
     (found,) = find_throttles(picture({LEADER_REPLICAS: value}))
     assert (found.setting, found.stale) == (Setting("topic", "t", LEADER_REPLICAS), stale)
     assert found.why.startswith("stale: no replica of t is moving") is stale
@@ -155,7 +155,7 @@ def test_a_topic_that_is_being_deleted_takes_its_settings_with_it() -> None:
 
 
 def given(s: Scene, kind: str, name: str, key: str, value: str) -> None:
-    """Somebody sets this."""
+    """Set this as a user would."""
     outcome = s.cluster.alter_configs([ConfigChange(ConfigResource(kind, name), key, "set", value)])
     assert all(o.ok for o in outcome.values())
 
@@ -189,7 +189,7 @@ def test_cleaning_takes_empty_lists_away_and_leaves_what_is_held() -> None:
 
 
 def test_a_rate_of_a_file_is_not_taken_for_one_of_every_broker() -> None:
-    """Whoever answers for the cluster-wide default may add what stands in its own file."""
+    """The broker that answers for the cluster-wide default may add what stands in its own file."""
     state = picture(everywhere={LEADER_RATE: "5", FOLLOWER_RATE: "6"})
     own = {**state.cluster_configs, LEADER_RATE: ConfigValue("5", "STATIC_BROKER_CONFIG")}
     found = find_throttles(replace(state, cluster_configs=own))

@@ -93,7 +93,7 @@ def test_list_comes_back_exactly(prior: str | None, wanted: list[frozenset[str]]
 def test_what_others_add_meanwhile_stays(
     prior: str | None, first: frozenset[str], theirs: frozenset[str], second: frozenset[str]
 ) -> None:
-    """Entries that somebody else adds while ours stand are theirs and survive the taking back."""
+    """Entries that another user adds while ours stand are theirs and survive the taking back."""
     current, ledger = settled({LIST: first}, {}, prior)
     added = theirs - set(parse_list(current))
     current = ",".join([*parse_list(current), *sorted(added)]) or None
@@ -104,7 +104,7 @@ def test_what_others_add_meanwhile_stays(
 
 @given(prior=priors, theirs=entry_sets)
 def test_a_list_of_everything_comes_and_goes(prior: str | None, theirs: frozenset[str]) -> None:
-    """``*`` set by hand and taken away again leaves what was there before, and what somebody has appended meanwhile."""
+    """``*`` set by hand and taken away again leaves what was there before, and what another user appended meanwhile."""
     everything = {LIST: frozenset({"*"})}
     current, ledger = settled(everything, {}, prior)
     assert parse_list(current) == ["*"]
@@ -150,15 +150,15 @@ def test_rate_of_a_cluster_default_comes_back_by_deleting_ours() -> None:
     assert settle({}, {RATE: LedgerEntry(None, frozenset({"5"}))}, {RATE: "5"}).changes == {RATE: [Op("delete", None)]}
 
 
-def test_rate_that_somebody_changed_is_left() -> None:
-    """A value that is neither ours nor the one before belongs to whoever set it."""
+def test_rate_that_another_user_changed_is_left() -> None:
+    """A value that is neither ours nor the one before belongs to the user who set it."""
     out = settle({}, {RATE: LedgerEntry("9", frozenset({"5"}))}, {RATE: "7"})
     assert out.changes == {}
     assert out.taken_over == {RATE: "7"}
     assert out.after == {RATE: None}
 
 
-def test_rate_that_somebody_took_over_is_theirs_for_the_rest_of_the_run() -> None:
+def test_rate_that_another_user_took_over_is_theirs_for_the_rest_of_the_run() -> None:
     """The next occasion does not set it over, whatever they change it to; it ends with the run, or when they take it away."""
     wanted = {RATE: frozenset({"5"})}
     first = settle(wanted, {RATE: LedgerEntry("9", frozenset({"5"}))}, {RATE: "7"})
@@ -230,7 +230,7 @@ def test_follow(rate: int, used: float, *, suffer: bool, expected: int) -> None:
     assert follow(rate, used_bytes_per_s=used, bystanders_suffer=suffer, floor=2, ceiling=16) == expected
 
 
-def test_a_move_that_copies_nothing_involves_nobody() -> None:
+def test_a_move_that_copies_nothing_involves_no_broker() -> None:
     """Its brokers get neither entries nor rates."""
     free = Move("t", 0, (1, 2), (2, 1)), Move("t", 1, (3, 4), (3,))
     assert brokers_involved(free) == frozenset()
@@ -283,7 +283,7 @@ def test_a_list_is_deleted_only_when_it_is_seen_empty(now: str | None, ops: list
 
 
 def test_a_list_whose_other_entries_are_gone_is_deleted_when_it_is_seen_empty() -> None:
-    """There were entries before us, which somebody has taken away since: only a list that was empty before us stays empty."""
+    """There were entries before us, which a user removed since: only a list that was empty before us stays empty."""
     assert settle({}, {LIST: LedgerEntry("7:7", frozenset({"0:1"}))}, {LIST: "0:1"}).unsettled == {LIST}
     assert settle({}, {LIST: LedgerEntry("", frozenset({"0:1"}))}, {LIST: "0:1"}).after == {LIST: None}
 

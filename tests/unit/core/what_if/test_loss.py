@@ -17,7 +17,7 @@ from ballast.errors import UsageError
 @settings(max_examples=150)
 @given(st.data())
 def test_leaders_are_alive_and_in_sync_or_there_is_none(data: st.DataObject) -> None:
-    """A partition is led exactly when somebody alive is in sync, and its ISR never becomes empty."""
+    """A partition is led exactly when a live replica is in sync, and its ISR never becomes empty."""
     state = data.draw(clusters())
     lost = data.draw(st.sets(st.sampled_from([b.id for b in state.brokers]), max_size=4))
     after = loss_of(state, frozenset(lost)).after
