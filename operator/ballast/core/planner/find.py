@@ -23,6 +23,8 @@ from ballast.core.planner.search.world import World
 
 WORSE: Final = 10_000
 """A plan that adds more than one part in so many of an average share to what lies outside its ranges is none."""
+ORDERS: Final = 3
+"""Searches for a plan whose moves have an order, each with fewer brokers that wait for room."""
 LEAST: Final = 20
 """A plan that meets no further range brings the cluster nearer to its ranges by one part in so many."""
 
@@ -55,11 +57,20 @@ def _descents(question: Question, asked: Problem, problem: Problem) -> Iterator[
 def _with_room_freed(question: Question, asked: Problem, problem: Problem) -> Found:
     """The best placement where disks have the room that its own moves free; its moves in an order in which each fits, if there is one."""
     state, policy = question.state, question.policy
-    looser = with_room_freed(state, asked), with_room_freed(state, problem)
-    *_, placed = _descents(question, *looser)
-    freed = _finish(question, *looser, *placed)
-    ordered = None if policy.at_once else in_order(state, asked, World.of(asked, policy).held, freed.moves)
-    return freed if ordered is None else replace(freed, moves=ordered, in_order=True)
+    held = World.of(asked, policy).held
+    stuck: frozenset[int] = frozenset()
+    tried: list[Found] = []
+    for _ in range(ORDERS):
+        looser = with_room_freed(state, asked, stuck), with_room_freed(state, problem, stuck)
+        *_, placed = _descents(question, *looser)
+        tried.append(_finish(question, *looser, *placed))
+        if policy.at_once:
+            break
+        order = in_order(state, asked, held, tried[-1].moves)
+        if not order.stuck:
+            return replace(tried[-1], moves=order.moves, in_order=True)
+        stuck |= order.stuck
+    return tried[0]
 
 
 def _finish(question: Question, asked: Problem, problem: Problem, world: World, unplaced: Flags) -> Found:

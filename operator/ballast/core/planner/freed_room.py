@@ -3,7 +3,8 @@
 A plan whose moves may run in any order must fit as a whole beside everything that has not left yet, so a broker whose disk is
 too full is given nothing, however much leaves it.  Where that leaves ranges missed, the search goes again as if those disks had
 the room that there is in the end; what it finds is a plan only where its moves have an order in which each fits once all before
-it have ended.
+it have ended.  Where some have none, since full disks wait for each other, the brokers that they go to are given no more than there
+is room for now, and the search goes once more.
 
 A broker with several log dirs is given nothing in this way: which of its disks a move frees is not the plan's choice.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,10 +39,13 @@ def missed(asked: Problem, load: Ints) -> Flags:
     return np.asarray((load > asked.high) | (load < asked.low))
 
 
-def with_room_freed(state: ClusterState, problem: Problem) -> Problem:
-    """The problem in which all has left already: a disk is full where its range ends, or at its limit if that comes first."""
+def with_room_freed(state: ClusterState, problem: Problem, stuck: frozenset[int] = frozenset()) -> Problem:
+    """The problem in which all has left already: a disk is full where its range ends, or at its limit if that comes first.
+
+    But on the brokers that are ``stuck``.
+    """
     disk = np.array([r.name == DISK for r in problem.resources])
-    freed = _frees(state) & (problem.room < FREE)
+    freed = _frees(state) & (problem.room < FREE) & ~np.isin(problem.ids, sorted(stuck))
     most = np.where(freed[:, None] & disk, problem.room[:, None], FREE)
     return replace(
         problem,
@@ -50,8 +55,16 @@ def with_room_freed(state: ClusterState, problem: Problem) -> Problem:
     )
 
 
-def in_order(state: ClusterState, problem: Problem, held: Ints, moves: tuple[Move, ...]) -> tuple[Move, ...] | None:
-    """The moves in an order in which each fits once all before it have ended; None where none was found.
+class Order(NamedTuple):
+    """Moves of which each fits once all before it have ended."""
+
+    moves: tuple[Move, ...]
+    stuck: frozenset[int]
+    """Brokers that other moves go to, for which no place in the order was found."""
+
+
+def in_order(state: ClusterState, problem: Problem, held: Ints, moves: tuple[Move, ...]) -> Order:
+    """The moves in an order in which each fits once all before it have ended, as far as there is one.
 
     ``held`` are the scaled bytes of each broker before.  Among equals the order given stands.
     """
@@ -81,10 +94,10 @@ def in_order(state: ClusterState, problem: Problem, held: Ints, moves: tuple[Mov
             if len(out) > begun:
                 break
         else:
-            return None
+            return Order(tuple(out), frozenset(b for m in left for b in m.adding if size[m.name] > free[b]))
         gone = {m.name for m in out[begun:]}
         left = [m for m in left if m.name not in gone]
-    return tuple(out)
+    return Order(tuple(out), frozenset())
 
 
 def _frees(state: ClusterState) -> Flags:

@@ -57,5 +57,7 @@ def taken_in(question: Question, asked: Problem, problem: Problem, found: Found,
     both = Found(world, moves, after, following.unplaced, later=following.later, ended_early=ended_early)
     if not found.in_order and not following.in_order and bool((world.held <= np.maximum(held, problem.room)).all()):
         return both
-    ordered = None if policy.at_once else in_order(question.state, asked, held, moves)
-    return None if ordered is None else replace(both, moves=ordered, in_order=True)
+    if policy.at_once:
+        return None
+    order = in_order(question.state, asked, held, moves)
+    return None if order.stuck else replace(both, moves=order.moves, in_order=True)

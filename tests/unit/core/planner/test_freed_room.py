@@ -38,7 +38,8 @@ def ordered(state: ClusterState, *moves: Move) -> tuple[Move, ...] | None:
     """The order that is found for these moves."""
     loads = Loads.from_state(state)
     problem = problem_of(state, loads, POLICY, scope_of(state, Balance(), POLICY), bands="target")
-    return in_order(state, problem, World.of(problem, POLICY).held, moves)
+    order = in_order(state, problem, World.of(problem, POLICY).held, moves)
+    return None if order.stuck else order.moves
 
 
 def move(number: int, source: int, target: int, size: int) -> Move:
