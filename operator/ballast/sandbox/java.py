@@ -23,6 +23,8 @@ CA_STORE: Final = Path("/etc/ssl/certs/java/cacerts")
 """Debian's trust store; a Java out of a wheel does not know the machine's own authorities without it."""
 
 SPARKS_MODULE: Final = "jdk.incubator.vector"
+FOR_SPARK: Final = "-for-spark"
+"""How the home of such a Java ends."""
 SPARK_WRAPPER: Final = """#!/bin/bash
 # Starts Java without the module that it lacks and that Spark demands.
 kept=()
@@ -77,8 +79,8 @@ def ensure_java_home_for_spark(*, say: Say = lambda _: None) -> Path:
     listed = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True, check=False).stdout
     if SPARKS_MODULE in listed:
         return java.home
-    home = cache_root() / f"java-{java.major}-for-spark"
-    with locked(cache_root() / f".java-{java.major}-for-spark.lock"):
+    home = cache_root() / f"java-{java.major}{FOR_SPARK}"
+    with locked(cache_root() / f".java-{java.major}{FOR_SPARK}.lock"):
         wrapper = home / "bin" / "java"
         wrapper.parent.mkdir(parents=True, exist_ok=True)
         fresh = wrapper.with_suffix(".new")
@@ -90,12 +92,17 @@ def ensure_java_home_for_spark(*, say: Say = lambda _: None) -> Path:
 
 def _homes() -> Iterator[Path]:
     """Where a Java may be, the person's own choice first."""
-    if named := os.environ.get("JAVA_HOME"):
+    if (named := os.environ.get("JAVA_HOME")) and not _is_for_spark(Path(named)):
         yield Path(named)
     if found := shutil.which("java"):
         yield Path(found).resolve().parent.parent
     for folder in ("/usr/lib/jvm", "/opt"):
         yield from sorted(Path(folder).glob("*j*"), reverse=True)
+
+
+def _is_for_spark(home: Path) -> bool:
+    """Such a home leads to another Java: made from itself, its program would start itself for ever."""
+    return home.parent == cache_root() and home.name.endswith(FOR_SPARK)
 
 
 @cache

@@ -119,9 +119,10 @@ class _Shortening:
         if not p.scope.roam:
             return False
         row = w.row[slot]
-        old = p.old[p.old_start[row] : p.old_start[row + 1]]
-        left = old[~np.isin(old, w.cur[p.start[row] : p.start[row + 1]])]
-        return any(self._replaced_at(slot, int(home)) for home in left if p.scope.gives[home])
+        # Three brokers at most as a rule: a list is searched in no time, where NumPy takes its preparations.
+        now = w.cur[p.start[row] : p.start[row + 1]].tolist()
+        before = p.old[p.old_start[row] : p.old_start[row + 1]].tolist()
+        return any(self._replaced_at(slot, home) for home in before if home not in now and p.scope.gives[home])
 
     def _replaced_at(self, slot: int, home: int) -> bool:
         p, w = self.world.problem, self.world
