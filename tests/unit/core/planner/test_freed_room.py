@@ -14,8 +14,8 @@ from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Top
 from ballast.core.plan import Move, Plan
 from ballast.core.planner import Balance, Loads, PlannerPolicy, plan
 from ballast.core.planner.checker import check
-from ballast.core.planner.freed_room import in_order, waits_for_room
-from ballast.core.planner.problem import problem_of
+from ballast.core.planner.freed_room import Order, in_order, waits_for_room, with_room_freed
+from ballast.core.planner.problem import Problem, problem_of
 from ballast.core.planner.scope import scope_of
 from ballast.core.planner.search.world import World
 
@@ -34,11 +34,20 @@ def disks(sizes: dict[int, tuple[int, ...]], capacity: dict[int, int], *, dirs: 
     return build("c", brokers, (Topic("t"),), rows)
 
 
+def asked_of(state: ClusterState) -> Problem:
+    """What a balance of it is about."""
+    return problem_of(state, Loads.from_state(state), POLICY, scope_of(state, Balance(), POLICY), bands="target")
+
+
+def order_of(state: ClusterState, *moves: Move) -> Order:
+    """What is found for these moves."""
+    asked = asked_of(state)
+    return in_order(state, asked, World.of(asked, POLICY).held, moves)
+
+
 def ordered(state: ClusterState, *moves: Move) -> tuple[Move, ...] | None:
-    """The order that is found for these moves."""
-    loads = Loads.from_state(state)
-    problem = problem_of(state, loads, POLICY, scope_of(state, Balance(), POLICY), bands="target")
-    order = in_order(state, problem, World.of(problem, POLICY).held, moves)
+    """The order that is found for all of these moves."""
+    order = order_of(state, *moves)
     return None if order.stuck else order.moves
 
 
@@ -50,7 +59,7 @@ def move(number: int, source: int, target: int, size: int) -> Move:
 def test_only_a_range_that_can_be_reached_waits_for_room() -> None:
     """Broker 1 is full and above its range of disk; where no plan can bring it there, no room is waited for."""
     state = disks(FEW, dict.fromkeys(FEW, 100))
-    asked = problem_of(state, Loads.from_state(state), POLICY, scope_of(state, Balance(), POLICY), bands="target")
+    asked = asked_of(state)
     world = World.of(asked, POLICY)
     assert waits_for_room(world, asked)
     assert not waits_for_room(world, replace(asked, low=np.minimum(asked.low, world.load), high=world.load))
@@ -67,6 +76,18 @@ def test_two_replicas_that_wait_for_each_other_have_no_order() -> None:
     """Neither disk has room for both at any moment."""
     state = disks({1: (60, 30), 2: (60, 30)}, {1: 100, 2: 100})
     assert ordered(state, move(0, 1, 2, 60), move(2, 2, 1, 60)) is None
+
+
+def test_brokers_that_wait_for_each_other_are_told_and_the_others_have_their_order() -> None:
+    """The search goes again without room to come on these two; the third one's is freed as before."""
+    state = disks({1: (60, 30), 2: (60, 30), 3: (50, 50), 4: (30,)}, dict.fromkeys((1, 2, 3, 4), 100))
+    stuck = move(0, 1, 2, 60), move(2, 2, 1, 60)
+    comes, goes = move(6, 4, 3, 30), move(4, 3, 4, 50)
+    assert order_of(state, comes, *stuck, goes) == Order((goes, comes), frozenset({1, 2}))
+    asked = asked_of(state)
+    room = with_room_freed(state, asked, frozenset({1, 2})).room
+    assert room[:2].tolist() == asked.room[:2].tolist()
+    assert room[2:].tolist() == with_room_freed(state, asked).room[2:].tolist() != asked.room[2:].tolist()
 
 
 def test_nothing_takes_the_room_that_lets_others_go() -> None:
