@@ -36,6 +36,8 @@ LOCKS: Final = {
     "ballast-spark": ("runtime", "loops", "build", "spark"),
 }
 """What each target installs."""
+WHEELS: Final = "deploy/wheels"
+"""The Dockerfile's folder of packages, with one for each lock: what targets have in common is built once."""
 PREFIX: Final = "/usr/local"
 JAVA_HOME: Final = "/opt/java/openjdk"
 _OFTEN: Final = (
@@ -65,8 +67,8 @@ def build(client: Any, folder: Path, target: str = "ballast") -> str:
     context = folder / "context"
     for part in ("operator/ballast", "locks", "deploy"):
         shutil.copytree(ROOT / part, context / part, ignore=shutil.ignore_patterns("__pycache__"))
-    wheels = context / "deploy" / "wheels"
-    wheels.mkdir()
+    # What it keeps from the builder, a user's build lacks as well.
+    shutil.copy(ROOT / ".dockerignore", context)
     arguments = {"BASE": os.environ.get(BASE_NAMED) or _own_base(client), "PIP_NO_INDEX": "1"}
     if target == "ballast-spark":
         arguments["JAVA"] = os.environ.get(JAVA_NAMED) or _java_base(client)
@@ -78,7 +80,7 @@ def build(client: Any, folder: Path, target: str = "ballast") -> str:
         path.write_text(_without((ROOT / "locks" / path.name).read_text(), "pyspark"))
         subprocess.run(
             [str(folder / "pip" / "bin" / "python"), "-m", "pip", "download", "--quiet", "--require-hashes", "--only-binary", ":all:",
-             "--no-deps", "--requirement", str(path), "--dest", str(wheels)],
+             "--no-deps", "--requirement", str(path), "--dest", str(context / WHEELS / lock)],
             check=True,
         )  # fmt: skip
     image, _ = client.images.build(
@@ -96,7 +98,8 @@ def build(client: Any, folder: Path, target: str = "ballast") -> str:
 
 def _lay_spark(context: Path) -> None:
     """PySpark as a wheel of what is installed here, since its source package takes minutes to build, and Delta's jars."""
-    wheel = context / "deploy" / "wheels" / "pyspark-{}-py2.py3-none-any.whl".format(distribution("pyspark").version)
+    wheel = context / WHEELS / "spark" / "pyspark-{}-py2.py3-none-any.whl".format(distribution("pyspark").version)
+    wheel.parent.mkdir(parents=True)
     with zipfile.ZipFile(wheel, "w") as archive:
         for file in distribution("pyspark").files or ():
             if ".." not in file.parts and "__pycache__" not in file.parts:
