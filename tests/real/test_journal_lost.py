@@ -74,8 +74,13 @@ def delete(cluster: Sandbox, topic: str) -> AdminClient:
 
 def gone(cluster: Sandbox, topic: str) -> bool:
     """No broker tells of it any more: one whose metadata is behind would hand the old one to a client that asks it."""
+    return not any(tell_of(cluster, topic))
+
+
+def tell_of(cluster: Sandbox, topic: str) -> list[bool]:
+    """By broker: does it tell of the topic?"""
     brokers = [AdminClient({"bootstrap.servers": address}) for address in cluster.bootstrap_server.split(",")]
-    return not any(topic in broker.list_topics(timeout=30).topics for broker in brokers)
+    return [topic in broker.list_topics(timeout=30).topics for broker in brokers]
 
 
 def make_again(admin: AdminClient, topic: str, **configs: str) -> None:
@@ -261,9 +266,13 @@ def test_a_journal_that_another_user_has_made_again_is_not_removed(journal: Topi
     """Theirs stays, with what they wrote; the process that wanted to remove the old one is told of the loss."""
     topic = journal._log.topic
     until(lambda: written(journal).items() >= WHOLE.items(), "it is read")
-    make_again(delete(cluster, topic), topic, **{"cleanup.policy": "compact"})
+    admin = delete(cluster, topic)
+    until(lambda: gone(cluster, topic), "no broker tells of the old one")
+    make_again(admin, topic, **{"cleanup.policy": "compact"})
+    # A process that a broker has told of no journal beside its requests notes in the new one that it is not the first.
+    until(lambda: all(tell_of(cluster, topic)), "every broker tells of the new one")
     other = handle(cluster, topic.removeprefix("journal-"))
-    until(lambda: _takes(other), "somebody else takes the lock in the new one")
+    until(lambda: _takes(other), "another process takes the lock in the new one")
     other.append([Record("run/9", {})])
     with pytest.raises(JournalLost):
         journal.remove()
