@@ -12,12 +12,21 @@ from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, Partitio
 from ballast.core.plan import Move, Plan
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.look import FULL_EVERY_S, Looker
-from ballast.executor.machine.observation import Disks, Needs, Picture
+from ballast.executor.machine.observation import DirCopy, Disks, Needs, Picture
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.room import coming, coming_of_others
+from ballast.executor.machine.room import coming, coming_of_others, size_of
 from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
 from ballast.executor.machine.schedule import start
-from ballast.executor.machine.stages import Failed, Moving, Planned, RolledBack, Stage, Submitted, Verified
+from ballast.executor.machine.stages import (
+    Failed,
+    Moving,
+    Planned,
+    Relocating,
+    RolledBack,
+    Stage,
+    Submitted,
+    Verified,
+)
 from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment, ReplicaLog
 from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld
 from ballast.sim.journal import JournalStore, MemoryJournal
@@ -305,3 +314,106 @@ def test_a_reassignment_that_ended_is_remembered_until_every_disk_has_been_read_
     assert seen.disks.read_before(4, seen.ended[name][1])
     clock.sleep(FULL_EVERY_S)
     assert looker.look(Needs()).ended == {}
+
+
+def test_what_others_have_yet_to_copy_is_known_without_a_run() -> None:
+    """By size and by what the reading shows, on each broker that gets a replica."""
+    state = cluster()
+    logs = BrokerLogs((), {THEIRS: (ReplicaLog(ONE, 5 * MB, 0),)})
+    disks = Disks(state, 10.0, {2: (20.0, logs)})
+    found = coming_of_others(BY_OTHERS, {THEIRS: 20 * MB}, disks)
+    assert (dict(found.bytes), found.unsized) == ({2: 15 * MB, (2, ONE): 15 * MB}, {})
+    assert coming_of_others(BY_OTHERS, {}, disks).unsized == {2: THEIRS}
+
+
+def test_a_copy_that_has_outgrown_its_size_takes_nothing_more() -> None:
+    """Nor does it give room to others; one of which nothing shows counts whole."""
+    state = cluster()
+    logs = BrokerLogs((), {THEIRS: (ReplicaLog(ONE, 25 * MB, 0),)})
+    found = coming_of_others(BY_OTHERS, {THEIRS: 20 * MB}, Disks(state, 10.0, {2: (20.0, logs)}))
+    assert +found.bytes == {}
+    assert not any(found.bytes.values())
+    move = Move("u", 0, (1, 2), (1, 2), 20 * MB, log_dirs=("any", OTHER))
+    run = with_moves(run_of(move), {THEIRS: MoveRun(move, stage=Relocating(), entered_s=5.0)})
+    assert dict(coming(run, picture(state)).bytes) == {2: 20 * MB, (2, OTHER): 20 * MB}
+
+
+TWO_NEW = Move("t", 0, (1,), (2, 3), 20)
+TWO_DIRS = Move("t", 0, (1, 2), (1, 2), 20, log_dirs=(ONE, OTHER))
+NEW_AND_DIR = Move("t", 0, (1, 2), (3, 2), 20, log_dirs=("any", OTHER))
+
+
+@pytest.mark.parametrize(
+    ("move", "stage", "total", "told", "size"),
+    [
+        pytest.param(TWO_NEW, Moving(), None, 30, 30, id="grown-since-the-plan"),
+        pytest.param(TWO_NEW, Moving(), None, 10, 20, id="shrunk-since-the-plan"),
+        pytest.param(TWO_NEW, Moving(), 81, 30, 40, id="total-of-two-copies"),
+        pytest.param(TWO_NEW, Moving(), 50, 30, 30, id="a-smaller-total"),
+        pytest.param(TWO_DIRS, Relocating(), 81, 30, 40, id="total-of-two-log-dirs"),
+        pytest.param(NEW_AND_DIR, Moving(), 81, 30, 81, id="total-of-one-copy"),
+        pytest.param(NEW_AND_DIR, Relocating(), 81, 30, 30, id="total-of-both-kinds"),
+        pytest.param(Move("t", 0, (1, 2), (2, 1), 20), Moving(), 81, 30, 30, id="copies-nothing"),
+        pytest.param(Move("t", 0, (1,), (2,)), Moving(), None, UNKNOWN, UNKNOWN, id="never-told"),
+        pytest.param(Move("t", 0, (1,), (2,)), Moving(), 40, UNKNOWN, 40, id="only-the-total-is-told"),
+    ],
+)
+def test_the_size_of_a_replica_is_the_most_that_is_known_of_it(
+    move: Move, stage: Stage, total: int | None, told: int, size: int
+) -> None:
+    """By the plan, by a reading, or by the bytes of all its copies, which are as many as are being written."""
+    assert size_of(MoveRun(move, stage, total_bytes=total), picture(cluster(), sizes={FIRST: told})) == size
+
+
+def test_what_a_reading_shows_is_told_by_partition_and_broker() -> None:
+    """By log dir, of the newest reading of that broker; what has no size, or another broker's replica, is not shown."""
+    state = cluster(other=10, theirs=(1, 2))
+    p = state.partitions
+    sizes, dirs = p.size_bytes.copy(), p.log_dir.copy()
+    sizes[:], dirs[:] = [1, 2, 3, 4], [0, UNKNOWN, 0, 1]
+    untold = replace(state, partitions=replace(p, size_bytes=sizes * 0 + UNKNOWN, log_dir=dirs))
+    assert Disks(untold).shown(THEIRS, 2) == {}
+    state = replace(state, partitions=replace(p, size_bytes=sizes, log_dir=dirs))
+    disks = Disks(state, 10.0)
+    assert [disks.shown(n, 1) for n in (FIRST, SECOND, THEIRS)] == [{"/d": 1}, {"": 2}, {"/d": 3}]
+    assert [disks.shown(n, 2) for n in (FIRST, SECOND, THEIRS)] == [{}, {}, {OTHER: 4}]
+    assert disks.shown(TopicPartition("none", 0), 1) == {}
+    assert disks.shown(FIRST, 9) == {}
+    assert Disks().shown(FIRST, 1) == {}
+    later = Disks(state, 10.0, {2: (20.0, BrokerLogs((), {FIRST: (ReplicaLog(ONE, 7, 0),)}))})
+    assert [later.shown(n, 2) for n in (FIRST, THEIRS)] == [{ONE: 7}, {}]
+    assert later.shown(THEIRS, 1) == {"/d": 3}
+
+
+@pytest.mark.parametrize(
+    ("broker", "moment_s", "missing"),
+    [(1, 9.5, False), (1, 10.0, True), (1, 15.0, True), (2, 15.0, False), (2, 19.5, False), (2, 20.0, True)],
+)
+def test_what_happened_since_a_broker_was_read_may_be_missing(broker: int, moment_s: float, *, missing: bool) -> None:
+    """By the whole reading, or by that broker's own where one came later."""
+    disks = Disks(cluster(), 10.0, {2: (20.0, BrokerLogs((), {}))})
+    assert disks.read_before(broker, moment_s) is missing
+
+
+def test_copies_between_log_dirs_are_told_by_name_place_and_size() -> None:
+    """Each with its broker; where the log dir or the size is not told, nothing is made of it."""
+    state = between_dirs()
+    copy = DirCopy(THEIRS, 2, OTHER, 20 * MB, 5 * MB)
+    assert Disks(state).dir_copies == (copy,)
+    p = state.partitions
+    untold = replace(state, partitions=replace(p, future_log_dir=p.future_log_dir * 0 + UNKNOWN))
+    assert Disks(untold).dir_copies == (replace(copy, path=""),)
+    assert Disks().dir_copies == ()
+    later = {2: (20.0, logs_between(12 * MB))}
+    assert Disks(state, 10.0, later).dir_copies == (replace(copy, shown_bytes=12 * MB),)
+    alone = BrokerLogs((), {THEIRS: (ReplicaLog(OTHER, 3, 7, is_future=True),)})
+    assert Disks(state, 10.0, {2: (20.0, alone)}).dir_copies == (DirCopy(THEIRS, 2, OTHER, UNKNOWN, 3),)
+    elsewhere = {1: (20.0, BrokerLogs((), {FIRST: (ReplicaLog("/d", 20, 0),)}))}
+    assert Disks(state, 10.0, elsewhere).dir_copies == (copy,)
+
+
+def test_a_log_dir_that_is_not_told_takes_no_room_of_its_own() -> None:
+    """The broker's room is taken all the same."""
+    p = between_dirs().partitions
+    untold = replace(between_dirs(), partitions=replace(p, future_log_dir=p.future_log_dir * 0 + UNKNOWN))
+    assert dict(coming(run_of(), picture(untold)).bytes) == {2: 15 * MB}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Literal
 
@@ -10,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.executor.scenes import MB, Ears, Scene, holder
 
-from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.cluster.fingerprint import fingerprint
+from ballast.core.guards import verdict
 from ballast.core.plan import Move, Place, Plan
 from ballast.executor.driver.driver import Driver
 from ballast.executor.journal.records import dump_run, load_runs
@@ -169,3 +171,66 @@ def test_who_would_take_room_that_is_needed_is_named() -> None:
     assert {n: (v.code, v.subject) for n, v in verdicts.items()} == {
         TopicPartition("c", 0): ("room-reserved", "broker 2")
     }
+
+
+ONE = (2, "/one")
+
+
+@pytest.mark.parametrize(
+    ("moves", "room", "held"),
+    [
+        pytest.param([move(0, 1, 2, 30), move(1, 3, 2, 10)], {2: 40}, [], id="both-fit"),
+        pytest.param([move(0, 1, 2, 30), move(1, 3, 2, 10)], {2: 39}, [1], id="one-byte-too-little"),
+        pytest.param([move(0, 1, 2, 30), move(1, 3, 2, 10)], {3: 5}, [], id="room-not-known"),
+        pytest.param([move(0, 1, 2, 30)], {2: 20}, [], id="waits-for-no-move"),
+        pytest.param([move(0, 1, 2, 30), move(1, 3, 2, 25)], {2: 20}, [], id="does-not-fit-at-all"),
+        pytest.param([move(0, 1, 2, 30), move(1, 3, 2, 20)], {2: 20}, [1], id="just-fits-by-itself"),
+        pytest.param([move(0, 1, 2, 30), move(1, 3, 2, 0)], {2: 20}, [], id="an-empty-partition"),
+        pytest.param([move(0, 1, 2, UNKNOWN), move(1, 3, 2, 20)], {2: 20}, [], id="size-not-known"),
+        pytest.param(
+            [move(0, 1, 2, 30), move(1, 1, 2, 5), move(2, 1, 3, 10)], {2: 30, 3: 10}, [1], id="to-another-broker"
+        ),
+        pytest.param(
+            [move(0, 1, 2, 10), move(1, 1, 2, 10), move(2, 1, 2, 10)], {2: 20}, [2], id="all-before-it-add-up"
+        ),
+        pytest.param(
+            [replace(move(n, 1, 2, 10), log_dirs=("/one",)) for n in range(2)], {2: 90, ONE: 15}, [1], id="in-a-log-dir"
+        ),
+        pytest.param(
+            [replace(move(0, 1, 2, 10), log_dirs=("/other",)), replace(move(1, 1, 2, 10), log_dirs=("/one",))],
+            {2: 90, ONE: 15},
+            [],
+            id="in-another-log-dir",
+        ),
+        pytest.param(
+            [move(0, 1, 2, 10), Move("t", 1, (1,), (3, 2), 10)], {3: 90, 2: 15}, [1], id="one-of-two-destinations"
+        ),
+    ],
+)
+def test_a_move_waits_for_the_room_that_moves_before_it_need(
+    moves: list[Move], room: dict[Place, int], held: list[int]
+) -> None:
+    """On each broker, and in each log dir that is named; where it would not fit anyway, another guard says so."""
+    picture, state = picture_of(moves)
+    found = out_of_turn(run_of(moves), picture, state, room)
+    assert [n.partition for n in found] == held
+    assert out_of_turn(replace(run_of(moves), in_order=False), picture, state, room) == {}
+
+
+def test_a_move_that_waits_for_room_is_named_with_its_broker() -> None:
+    """Those on their way need nothing any more; one that is not in the reading is no repair."""
+    moves = [move(0, 1, 2, 30), move(1, 3, 2, 10)]
+    picture, _ = picture_of(moves)
+    empty = build("c", (), (Topic("t"),), [])
+    found = out_of_turn(run_of(moves), picture, empty, {2: 39})
+    assert found == {moves[1].name: verdict("room-reserved", 2, broker=2, partition=moves[1].name)}
+    begun = with_moves(run_of(moves), {moves[0].name: MoveRun(moves[0], stage=Moving())})
+    assert out_of_turn(begun, picture, empty, {2: 10}) == {}
+
+
+def test_a_move_needs_the_room_of_the_size_that_is_known_now() -> None:
+    """A partition that has grown since the plan was made takes more."""
+    moves = [move(0, 1, 2, 30), move(1, 3, 2, 10)]
+    picture, state = picture_of(moves)
+    grown = replace(picture, sizes={moves[0].name: 35})
+    assert [list(out_of_turn(run_of(moves), p, state, {2: 44})) for p in (picture, grown)] == [[], [moves[1].name]]

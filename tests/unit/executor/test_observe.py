@@ -10,7 +10,7 @@ import pytest
 
 from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move
-from ballast.executor.machine.notes import Note, note
+from ballast.executor.machine.notes import Note, journaled, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -241,6 +241,17 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
             Failed("rejected"),
             note("other-order", **{**OTHER_ORDER.values, "answer": REFUSED}),
             id="in-vain-and-answered",
+        ),
+        pytest.param(
+            Restoring(), seen((2, 1)), {"attempts": 3, "note": None}, Failed("rejected"), OTHER_ORDER, id="no-note"
+        ),
+        pytest.param(
+            Restoring(),
+            seen((2, 1)),
+            {"attempts": 3, "note": journaled("Refused.", "order-refused", {"answer": "POLICY_VIOLATION: no"})},
+            Failed("rejected"),
+            OTHER_ORDER,
+            id="answered-to-a-process-before",
         ),
         pytest.param(
             Restoring(1_000.0),

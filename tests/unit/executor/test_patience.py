@@ -11,10 +11,19 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import UsageError
 from ballast.executor.driver.events import MoveChanged
-from ballast.executor.machine.patience import allowed_s, leg_bytes, marked, overdue
+from ballast.executor.machine.notes import note
+from ballast.executor.machine.patience import (
+    allowed_s,
+    dir_share_bytes_per_s,
+    leg_bytes,
+    marked,
+    next_end_s,
+    overdue,
+    share_bytes_per_s,
+)
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import MoveRun, Now, Run
-from ballast.executor.machine.stages import Moving, Stalled, Verified
+from ballast.executor.machine.stages import Moving, Planned, Relocating, Stage, Stalled, Submitted, Verified
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
 
@@ -157,3 +166,161 @@ def test_a_move_that_stood_still_has_its_whole_time_when_it_goes_on() -> None:
     result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 200 * MB)), policy, run_id="r")
     assert result.status == "done"
     assert len(stalls(s, T0)) == 1
+
+
+# The arithmetic by itself.
+
+
+def on_its_way(partition: int, old: tuple[int, ...], new: tuple[int, ...], stage: Stage | None = None) -> MoveRun:
+    """A move in flight, or in another stage."""
+    return MoveRun(Move(T, partition, old, new, 100), stage or Moving())
+
+
+@pytest.mark.parametrize(
+    ("others", "share"),
+    [
+        pytest.param((), 12.0, id="alone"),
+        pytest.param((((4, 5), (3, 5)), ((6, 7), (3, 7))), 4.0, id="three-share-the-destination"),
+        pytest.param((((1, 2), (4, 2)),), 6.0, id="two-share-the-source"),
+        pytest.param((((5, 1), (4, 1)),), 6.0, id="the-source-may-send-another-too"),
+        pytest.param((((5, 2), (4, 2)),), 12.0, id="share-a-broker-that-copies-nothing"),
+        pytest.param((((3, 1), (1, 3)),), 12.0, id="copies-nothing"),
+    ],
+)
+def test_moves_that_share_a_broker_share_its_rate(
+    others: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], share: float
+) -> None:
+    """Of the tightest of its brokers; what waits takes no share."""
+    m = on_its_way(0, (1, 2), (3, 2))
+    beside = [on_its_way(n, old, new) for n, (old, new) in enumerate(others, 1)]
+    waiting = on_its_way(9, (1, 2), (3, 2), Planned())
+    run = run_of(m, *beside, waiting, policy=ExecutionPolicy(throttle=12))
+    assert share_bytes_per_s(run, m, leader=1) == share
+
+
+def test_a_move_to_two_brokers_makes_the_share_of_both() -> None:
+    """Its bytes are those of two copies."""
+    m = on_its_way(0, (1, 2), (3, 4))
+    assert share_bytes_per_s(run_of(m, policy=ExecutionPolicy(throttle=12)), m, leader=1) == 24.0
+
+
+def test_brokers_without_a_rate_bound_no_share() -> None:
+    """The tightest of those that have one does; where none has, the least that is expected of each copy."""
+    policy = ExecutionPolicy(throttle="none", throttle_per_broker={1: 5, 3: 3, 9: 1}, least_bytes_per_s=7)
+    two = on_its_way(0, (1, 2), (5, 6))
+    run = run_of(two, policy=policy)
+    assert share_bytes_per_s(run, two, leader=2) == 14.0
+    assert share_bytes_per_s(run, two, leader=1) == 10.0
+    one = on_its_way(0, (1, 2), (3, 2))
+    assert share_bytes_per_s(run_of(one, policy=policy), one, leader=2) == 3.0
+    assert share_bytes_per_s(run_of(one, policy=policy), one, leader=9) == 1.0
+    assert share_bytes_per_s(run_of(two, policy=replace(policy, throttle_per_broker={})), two, leader=1) == 7.0
+
+
+def between_dirs(partition: int, *paths: str, stage: Stage | None = None) -> MoveRun:
+    """Replicas on brokers 1 and 2 that change their log dirs."""
+    move = Move(T, partition, (1, 2), (1, 2), 100, log_dirs=paths)
+    return MoveRun(move, stage or Relocating(mark_left_bytes=100), total_bytes=100)
+
+
+def test_copies_between_log_dirs_share_their_brokers_rate() -> None:
+    """By the broker on which most of them copy; where no log dir is named or no rate set, it is whole."""
+    policy = ExecutionPolicy(log_dir_throttle_bytes_per_s=12, least_bytes_per_s=7)
+    both, one = between_dirs(0, "/b", "/b"), between_dirs(1, "/b", "any")
+    other, waiting = between_dirs(2, "any", "/b"), between_dirs(3, "/b", "/b", stage=Planned())
+    third = between_dirs(4, "/b", "any")
+    run = run_of(both, one, other, waiting, third, policy=policy)
+    assert [dir_share_bytes_per_s(run, m) for m in (both, one, other)] == [4.0, 4.0, 6.0]
+    assert dir_share_bytes_per_s(run, between_dirs(5, "any", "any")) == 12.0
+    assert dir_share_bytes_per_s(run_of(both, policy=replace(policy, log_dir_throttle_bytes_per_s=None)), both) == 7.0
+
+
+def test_copies_between_log_dirs_have_their_time_by_their_own_rate() -> None:
+    """Whatever the rate of replication is; and what is said of them names that rate only where it is set."""
+    policy = ExecutionPolicy(throttle=1000, log_dir_throttle_bytes_per_s=2, timeout_floor_s=1, least_bytes_per_s=5)
+    m = between_dirs(0, "/b", "any")
+    stage = Relocating(mark_s=10.0, mark_left_bytes=100)
+    run = run_of(m, policy=policy)
+    assert allowed_s(run, m, stage, leader=1) == 4 * 10 / 2
+    assert overdue(run, m, stage, 1, Now(0, 29.5)) is None
+    figures = {"done": 0, "passed_s": 20.0, "leg": 10, "allowed_s": 20.0, "share": 2.0, "left": 100}
+    assert overdue(run, m, stage, 1, Now(0, 30.0)) == note("slow", **figures, throttled=True)
+    bare = run_of(m, policy=replace(policy, log_dir_throttle_bytes_per_s=None))
+    figures |= {"allowed_s": 8.0, "share": 5.0}
+    assert overdue(bare, m, stage, 1, Now(0, 30.0)) == note("slow", **figures, throttled=False)
+
+
+def test_a_move_is_over_its_time_with_the_figures_of_its_leg() -> None:
+    """What was left when the clock started, what has come since, and what the throttle would have let through."""
+    policy = ExecutionPolicy(throttle=2, timeout_floor_s=15, least_bytes_per_s=50)
+    m, stage = flying(0, total=100, copied=25), Moving(mark_s=10.0, mark_left_bytes=80)
+    run = run_of(m, policy=policy)
+    assert overdue(run, m, stage, 1, Now(0, 29.5)) is None
+    figures = {"passed_s": 20.0, "leg": 10, "allowed_s": 20.0, "share": 2.0, "throttled": True}
+    assert overdue(run, m, stage, 1, Now(0, 30.0)) == note("slow", done=5, left=75, **figures)
+    grown = replace(m, total_bytes=120)
+    figures["leg"] = 12
+    figures["allowed_s"], figures["passed_s"] = 24.0, 30.0
+    assert overdue(run, grown, stage, 1, Now(0, 40.0)) == note("slow", done=0, left=95, **figures)
+    free = run_of(m, policy=replace(policy, throttle="none"))
+    assert overdue(free, m, stage, 1, Now(0, 24.5)) is None
+    figures = {"passed_s": 15.0, "leg": 10, "allowed_s": 15, "share": 50.0, "throttled": False}
+    assert overdue(free, m, stage, 1, Now(0, 25.0)) == note("slow", done=5, left=75, **figures)
+
+
+@pytest.mark.parametrize(
+    ("left", "mark_left", "anew", "expected"),
+    [
+        pytest.param(91, 100, False, (0.0, 100), id="less-than-a-leg"),
+        pytest.param(90, 100, False, (50.0, 90), id="a-leg"),
+        pytest.param(95, 100, True, (50.0, 95), id="goes-on-after-a-standstill"),
+        pytest.param(100, 90, False, (0.0, 100), id="more-to-copy"),
+        pytest.param(0, 4, False, (50.0, 0), id="the-last-bytes"),
+        pytest.param(0, 0, False, (0.0, 0), id="nothing-left"),
+    ],
+)
+def test_the_clock_starts_anew_with_each_leg(
+    left: int, mark_left: int, expected: tuple[float, int], *, anew: bool
+) -> None:
+    """A tenth of the bytes, or all that is left; nothing at all is no leg."""
+    m = flying(0, total=100, copied=100 - left)
+    stage = marked(m, Moving(mark_left_bytes=mark_left), Now(0, 50.0), anew=anew)
+    assert (stage.mark_s, stage.mark_left_bytes) == expected
+
+
+def test_a_leg_is_rounded_up() -> None:
+    """A tenth of a few bytes is one of them."""
+    assert [leg_bytes(flying(0, total=n), Moving(mark_left_bytes=n)) for n in (0, 1, 9, 10, 11, 20)] == [
+        0,
+        1,
+        1,
+        1,
+        2,
+        2,
+    ]
+    assert leg_bytes(flying(0, total=100), Moving(mark_left_bytes=3)) == 3
+
+
+def test_the_next_end_is_that_of_the_first_move_that_may_arrive() -> None:
+    """By its share of each destination's rate, less the time since the last reading; never before now."""
+    one = replace(flying(0, total=100, copied=50), stage=Moving(grown_at_s=5.0))
+    two = MoveRun(Move(T, 1, (1,), (3, 4), 100), Moving(grown_at_s=8.0), total_bytes=200, copied_bytes=20)
+    policy, now = ExecutionPolicy(throttle=10), Now(0, 9.0)
+    assert next_end_s(run_of(one, policy=policy), now) == 1.0
+    assert next_end_s(run_of(one, policy=policy), Now(0, 11.0)) == 0.0
+    assert next_end_s(run_of(two, policy=policy), now) == 8.0
+    assert next_end_s(run_of(one, two, policy=policy), now) == 6.0
+    wide = ExecutionPolicy(throttle="none", throttle_per_broker={4: 10})
+    assert next_end_s(run_of(one, two, policy=wide), now) == 8.0
+
+
+def test_where_no_end_can_be_told_none_is() -> None:
+    """Without a rate, without a size, or where nothing copies."""
+    policy, now = ExecutionPolicy(throttle=10), Now(0, 9.0)
+    m = flying(0, total=100)
+    untold = MoveRun(Move(T, 1, (1,), (3,)), Moving())
+    reorder = MoveRun(Move(T, 2, (1, 2), (2, 1), 100), Moving())
+    assert next_end_s(run_of(m, policy=replace(policy, throttle="none")), now) is None
+    others = [replace(m, stage=stage) for stage in (Submitted(), Stalled(), Planned(), Verified())]
+    for m in (untold, reorder, *others):
+        assert next_end_s(run_of(m, policy=policy), now) is None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 import pytest
 from tests.unit.executor.scenes import MB, Ears, Scene, T, holder, reasons
@@ -12,10 +14,13 @@ from ballast.core.plan import Move
 from ballast.core.throttles import LOG_DIR_RATE
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Progressed, RunResult
+from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.stages import Relocating
+from ballast.executor.machine.relocation import QUIET_S, between_dirs, home_of, stopped_on, taken_back
+from ballast.executor.machine.run import MoveRun, Now
+from ballast.executor.machine.stages import Moving, Relocating
 from ballast.executor.machine.step import Command
-from ballast.ports.cluster import ConfigChange, ConfigResource
+from ballast.ports.cluster import BrokerLogs, ConfigChange, ConfigResource, ReplicaLog
 from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld
 from ballast.sim.journal import JournalStore, MemoryJournal
 
@@ -170,3 +175,106 @@ def test_a_copy_on_a_dead_broker_ends_with_what_may_still_happen_there() -> None
     assert reasons(result) == [("copy-not-stopped", {"broker": 1, "path": "/data/1"})]
     assert "Broker 1, which is to copy it to /data/1, is not alive" in said_of_it(s)[0]
     assert result.seconds < 300
+
+
+# By single looks.
+
+BOTH: Final = Move(T, 0, (1, 2), (1, 2), 100, log_dirs=("/data/1", "/data/1"))
+SECOND: Final = Move(T, 0, (1, 2), (1, 2), 100, log_dirs=("any", "/data/1"))
+HERE: Final = ReplicaLog("/data/0", 100, 0)
+COPY: Final = ReplicaLog("/data/1", 40, 0, is_future=True)
+THERE: Final = ReplicaLog("/data/1", 100, 0)
+NOW: Final = Now(1_000_000, 1_000.0)
+
+
+def told(**of: tuple[ReplicaLog, ...]) -> dict[int, BrokerLogs]:
+    """What brokers ``b1``, ``b2``, … say of the partition; nothing where they have no replica of it."""
+    return {int(b[1:]): BrokerLogs((), {T0: places} if places else {}) for b, places in of.items()}
+
+
+def look(logs: Mapping[int, BrokerLogs] | None) -> Picture:
+    """A look that read these log dirs."""
+    return Picture({}, {}, frozenset({T0}), frozenset({1, 2}), logs=logs)
+
+
+@pytest.mark.parametrize(
+    ("places", "home"),
+    [
+        pytest.param((HERE, COPY), "/data/0", id="on-its-way"),
+        pytest.param((HERE,), None, id="no-copy"),
+        pytest.param((THERE,), None, id="arrived"),
+        pytest.param((HERE, replace(COPY, log_dir="/data/2")), None, id="a-copy-to-another-log-dir"),
+        pytest.param((COPY,), None, id="its-own-log-dir-is-not-told"),
+        pytest.param((), None, id="no-replica"),
+    ],
+)
+def test_a_replica_is_ordered_home_only_from_the_copy_that_was_asked_for(
+    places: tuple[ReplicaLog, ...], home: str | None
+) -> None:
+    """One that has arrived, that goes elsewhere or that is not there gets no order."""
+    assert home_of(told(b1=places)[1], T0, "/data/1") == home
+
+
+def test_copies_are_stopped_by_one_order_that_has_time_to_show() -> None:
+    """Every broker that copies gets its order; until it has had its time nothing is ordered again, and what was given up stays so."""
+    stage = Relocating(given_up=True)
+    m = MoveRun(BOTH, Relocating(), entered_s=900.0)
+    places: dict[tuple[TopicPartition, int], str] = {}
+    ordered = taken_back(m, stage, look(told(b1=(HERE, COPY), b2=(HERE, COPY))), NOW, places)
+    assert places == {(T0, 1): "/data/0", (T0, 2): "/data/0"}
+    assert ordered.stage == Relocating(retry_at_s=NOW.s + QUIET_S, given_up=True)
+    for retry_at_s, again in ((NOW.s + 1, {}), (NOW.s, {(T0, 1): "/data/0"})):
+        places = {}
+        waiting = replace(stage, retry_at_s=retry_at_s)
+        found = taken_back(m, waiting, look(told(b1=(HERE, COPY), b2=(HERE,))), NOW, places)
+        assert places == again
+        assert found.stage == (replace(waiting, retry_at_s=NOW.s + QUIET_S) if again else waiting)
+
+
+@pytest.mark.parametrize(("entered_s", "over"), [(NOW.s - QUIET_S + 0.5, False), (NOW.s - QUIET_S, True)])
+def test_copies_that_do_not_show_are_over_once_an_order_has_had_its_time(entered_s: float, *, over: bool) -> None:
+    """One that was journaled and perhaps sent late may begin until then."""
+    m = MoveRun(STAYING, Relocating(), entered_s=entered_s)
+    places: dict[tuple[TopicPartition, int], str] = {}
+    found = taken_back(m, Relocating(), look(told(b1=(HERE,))), NOW, places)
+    assert (type(found.stage) is not Relocating) is over
+    assert places == {}
+
+
+@pytest.mark.parametrize(
+    ("move", "logs", "figures"),
+    [
+        pytest.param(BOTH, told(b1=(HERE, COPY), b2=(HERE, COPY)), (80, 200), id="both"),
+        pytest.param(BOTH, told(b1=(THERE,), b2=(HERE, COPY)), (140, 200), id="one-is-there"),
+        pytest.param(SECOND, told(b2=(HERE, COPY)), (40, 100), id="the-second"),
+        pytest.param(SECOND, told(b1=(HERE,)), None, id="not-read"),
+        pytest.param(SECOND, None, None, id="none-was-read"),
+        pytest.param(SECOND, told(b2=()), (0, 0), id="no-replica"),
+        pytest.param(Move(T, 0, (1, 2), (2, 1), 100), told(b1=(HERE,)), (0, 0), id="names-no-log-dir"),
+    ],
+)
+def test_bytes_in_log_dirs_are_counted_on_every_broker_that_is_named(
+    move: Move, logs: Mapping[int, BrokerLogs] | None, figures: tuple[int, int] | None
+) -> None:
+    """A log dir that the broker chooses counts for nothing; a broker that was not read leaves all unknown."""
+    assert between_dirs(MoveRun(move, Moving()), look(logs)) == figures
+
+
+@pytest.mark.parametrize(
+    ("move", "logs", "stopped"),
+    [
+        pytest.param(SECOND, told(b2=(HERE,)), 2, id="gone"),
+        pytest.param(SECOND, told(b1=(HERE,), b2=(HERE,)), 2, id="gone-beside-one-that-is-not-named"),
+        pytest.param(SECOND, told(b2=()), 2, id="gone-with-its-replica"),
+        pytest.param(SECOND, told(b2=(HERE, replace(COPY, size_bytes=30))), None, id="smaller-than-it-was"),
+        pytest.param(SECOND, told(b2=(HERE, replace(COPY, size_bytes=50))), None, id="as-large-as-it-was"),
+        pytest.param(BOTH, told(b1=(HERE, replace(COPY, size_bytes=45)), b2=(HERE,)), 2, id="one-of-two"),
+        pytest.param(SECOND, None, None, id="not-read"),
+        pytest.param(replace(SECOND, old=(3, 2)), told(b2=(HERE,)), None, id="bytes-of-other-brokers-count"),
+    ],
+)
+def test_a_copy_that_was_seen_and_is_gone_is_told_by_its_broker(
+    move: Move, logs: Mapping[int, BrokerLogs] | None, stopped: int | None
+) -> None:
+    """A copy that is there, however small it has become, has not been stopped."""
+    assert stopped_on(MoveRun(move, Relocating(), copied_bytes=50), look(logs)) == stopped

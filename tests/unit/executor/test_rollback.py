@@ -9,15 +9,29 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.app.stop import way_back
 from ballast.core.cluster import TopicPartition
-from ballast.core.plan import Move, Plan
+from ballast.core.plan import Move, Plan, Reason
 from ballast.executor.driver.events import Paced, Progressed, RunResult
 from ballast.executor.journal.history import summarise
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.rollback import rollback_plan
-from ballast.executor.machine.run import Now, new_run, with_moves
-from ballast.executor.machine.stages import Failed, RolledBack, Stage, Verified
+from ballast.executor.machine.rollback import cancel_plan, owed_rollback, refilled, rollback_plan
+from ballast.executor.machine.run import Now, Phase, Run, new_run, with_moves
+from ballast.executor.machine.stages import (
+    Cancelling,
+    Failed,
+    Moved,
+    Moving,
+    Planned,
+    RolledBack,
+    Stage,
+    Stalled,
+    Submitted,
+    Throttled,
+    Unthrottled,
+    Verified,
+)
 from ballast.executor.machine.step import Command
+from ballast.ports.cluster import Reassignment
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
 MOVES = (Move(T, 0, (1, 2), (3, 2), 50 * MB), Move(T, 1, (2, 1), (4, 1), 50 * MB))
@@ -120,3 +134,99 @@ def test_everything_that_changed_replicas_is_undone(stage: Stage, *, undone: boo
     plan = rollback_plan(run)
     assert [(m.old, m.new) for m in plan.moves] == ([((3, 2), (1, 2))] if undone else [])
     assert plan.elections == ((T0,) if undone else ())
+
+
+def run_of(*stages: Stage, moves: tuple[Move, ...] = MOVES) -> Run:
+    """A run whose moves are in these stages, each since a second later than the one before."""
+    plan = Plan("test", "c", "f", moves, in_order=True, topic_ids={T: "ID"})
+    run = new_run("r", plan, ONE_BY_ONE, Now(0, 0.0))
+    found = enumerate(zip(run.moves.values(), stages, strict=True))
+    return with_moves(run, {m.move.name: replace(m, stage=s, since_ms=i * 1000) for i, (m, s) in found})
+
+
+def test_the_way_back_is_a_plan_of_the_same_cluster_and_topics() -> None:
+    """It says whose run it undoes and gives up the preferred leaders that it brings back; a reorder comes back without an election."""
+    moves = (MOVES[0], Move(T, 1, (2, 1), (2, 4), 50 * MB))
+    back = Reason("rollback", "undoes run r")
+    assert rollback_plan(run_of(Verified(), Verified(), moves=moves)) == Plan(
+        intent="rollback r",
+        cluster_id="c",
+        fingerprint="",
+        moves=(
+            Move(T, 1, (2, 4), (2, 1), 50 * MB, reason=back),
+            Move(T, 0, (3, 2), (1, 2), 50 * MB, reason=back),
+        ),
+        elections=(T0,),
+        status="meets-all-goals",
+        in_order=True,
+        topic_ids={T: "ID"},
+    )
+    nothing = rollback_plan(run_of(RolledBack("rolled-back"), Failed("rejected")))
+    assert (nothing.moves, nothing.elections, nothing.status) == ((), (), "nothing-to-do")
+    assert nothing.topic_ids == {}
+
+
+@pytest.mark.parametrize(("new", "allowed"), [((3, 2, 4), True), ((3,), True), ((3, 2), False)])
+def test_undoing_a_change_of_the_replication_factor_is_allowed_to_change_it(
+    new: tuple[int, ...], *, allowed: bool
+) -> None:
+    """The controller would refuse the way back otherwise."""
+    plan = rollback_plan(run_of(Verified(), moves=(Move(T, 0, (1, 2), new, 50 * MB),)))
+    assert plan.allow_replication_factor_change is allowed
+
+
+def test_log_dirs_alone_are_not_undone() -> None:
+    """Where the replicas lay before is not known."""
+    stays = Move(T, 0, (1, 2), (1, 2), 50 * MB, log_dirs=("/data/1", "any"))
+    assert rollback_plan(run_of(Verified(), moves=(stays,))).moves == ()
+
+
+@pytest.mark.parametrize(
+    ("stage", "fills"),
+    [
+        (Planned(), False),
+        (Throttled(), False),
+        (Submitted(), True),
+        (Moving(), True),
+        (Stalled(), True),
+        (Moved(), True),
+        (Unthrottled(), True),
+        (Verified(), True),
+        (Verified("already-there"), False),
+        (Failed("out-of-sync"), True),
+        (Failed("overridden"), False),
+        (Cancelling(), False),
+        (RolledBack("rolled-back"), False),
+    ],
+)
+def test_brokers_that_undoing_would_fill_are_those_that_replicas_have_left_or_may_leave(
+    stage: Stage, *, fills: bool
+) -> None:
+    """A move that is being cancelled, or that never began, leaves none."""
+    assert refilled(run_of(stage, moves=MOVES[:1])) == ({1} if fills else set())
+
+
+def test_a_rollback_is_owed_once_in_the_moment_in_which_the_run_ends() -> None:
+    """Not before, not again, not unasked, and not where nothing has arrived; it keeps the policy and names the run."""
+    open_run = replace(run_of(Verified(), RolledBack()), rollback_when_cancelled=True, phase=Phase.CANCELLING)
+    ended = replace(open_run, phase=Phase.ENDED)
+    now = Now(9000, 9.0)
+    owed = owed_rollback(open_run, ended, now)
+    assert owed == new_run("r-back", rollback_plan(ended), ONE_BY_ONE, now, undoes="r")
+    assert owed_rollback(open_run, open_run, now) is None
+    assert owed_rollback(ended, ended, now) is None
+    assert owed_rollback(open_run, replace(ended, rollback_when_cancelled=False), now) is None
+    vain = replace(run_of(RolledBack(), RolledBack()), rollback_when_cancelled=True)
+    assert owed_rollback(vain, replace(vain, phase=Phase.ENDED), now) is None
+
+
+def test_moves_in_flight_are_cancelled_back_to_what_is_known_of_before() -> None:
+    """By the journal's list where it has one, whose order the controller has lost, else by the controller's."""
+    union = {T0: Reassignment((3, 2, 1), (3,), (1,)), T1: Reassignment((4, 1, 2), (4,), (2,))}
+    why = Reason("cancel", "a person asked to cancel it")
+    assert cancel_plan(union, {T0: (1, 2)}, "c") == Plan(
+        intent="cancel moves in flight",
+        cluster_id="c",
+        fingerprint="",
+        moves=(Move(T, 0, (1, 2), (3, 2), reason=why), Move(T, 1, (1, 2), (4, 1), reason=why)),
+    )

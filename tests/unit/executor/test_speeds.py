@@ -11,11 +11,22 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, RateShortfall, Setting
 from ballast.core.throttles.headroom import busiest_side, headroom
+from ballast.core.throttles.pace import Basis, Start
 from ballast.errors import UsageError
 from ballast.executor.driver.events import Performing, Refusing
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Now, Run, new_run
-from ballast.executor.machine.speeds import broker_rates, ceiling, measured, require_rates
+from ballast.executor.machine.run import MoveRun, Now, Run, new_run
+from ballast.executor.machine.speeds import (
+    broker_rates,
+    ceiling,
+    floor,
+    measured,
+    measured_late,
+    needed_now,
+    require_rates,
+    started,
+)
+from ballast.executor.machine.stages import Moved, Moving, Planned, Submitted, Throttled
 from ballast.executor.machine.transitions import EffectKind
 
 T0 = TopicPartition(T, 0)
@@ -140,8 +151,9 @@ def test_one_rate_for_each_broker() -> None:
 def test_rates_by_broker_must_name_brokers_that_exist() -> None:
     """A slip of the finger is found before anything is asked."""
     policy = ExecutionPolicy(throttle_per_broker={9: MB}, throttle=MB)
-    with pytest.raises(UsageError, match="names broker 9, and the cluster has 1, 2, 3"):
+    with pytest.raises(UsageError, match="names broker 9, and the cluster has 1, 2, 3") as raised:
         require_rates(policy, [MOVE], [3, 1, 2])
+    assert raised.value.hint == "Leave it out, or correct the id."
 
 
 def test_rates_by_broker_must_cover_the_plan() -> None:
@@ -149,6 +161,9 @@ def test_rates_by_broker_must_cover_the_plan() -> None:
     policy = ExecutionPolicy(throttle="none", throttle_per_broker={1: MB})
     with pytest.raises(UsageError, match=r"says nothing of broker 2 \(and 1 more\)"):
         require_rates(policy, [MOVE], [1, 2, 3])
+    with pytest.raises(UsageError, match=r"says nothing of broker 3, which sends") as raised:
+        require_rates(replace(policy, throttle_per_broker={1: MB, 2: MB}), [MOVE], [1, 2, 3])
+    assert raised.value.hint == "Add 3=RATE, or default=RATE (or default=auto) for all that are not named."
     require_rates(ExecutionPolicy(throttle_per_broker={1: MB}, throttle=MB), [MOVE], [1, 2, 3])
 
 
@@ -160,3 +175,98 @@ def test_a_link_of_nothing_is_refused(wrong: dict[str, float]) -> None:
     """Values that could only be a slip."""
     with pytest.raises(UsageError):
         ExecutionPolicy(**wrong)  # type: ignore[arg-type]
+
+
+def bare(policy: ExecutionPolicy, *moves: MoveRun) -> Run:
+    """A run of which nothing was measured."""
+    return Run("r", "test", "c", policy, {m.move.name: m for m in moves}, {})
+
+
+def test_what_copies_need_is_given_whatever_the_link_has_left() -> None:
+    """To the broker that needs it; the others keep to their headroom and the floor."""
+    policy = ExecutionPolicy(auto_floor_bytes_per_s=10, auto_ceiling_bytes_per_s=900, auto_start_bytes_per_s=50)
+    run = replace(bare(policy), headroom={1: 30, 2: 30}, needed={1: 70})
+    assert [floor(run, b) for b in (1, 2)] == [70, 10]
+    assert [ceiling(run, b) for b in (1, 2, 3)] == [70, 30, 900]
+    assert broker_rates(run, [1, 2, 3]) == {1: 70, 2: 30, 3: 50}
+
+
+def test_a_rate_that_was_chosen_is_kept_within_its_bounds_and_a_stated_one_as_it_is() -> None:
+    """A raised rate of a broker that is named may be over the most that ``auto`` would give."""
+    policy = ExecutionPolicy(auto_floor_bytes_per_s=10, auto_ceiling_bytes_per_s=900, throttle_per_broker={4: 5})
+    run = replace(bare(policy), rates={1: 5, 2: 1000, 3: 500, 4: 2000})
+    assert broker_rates(run, [1, 2, 3, 4]) == {1: 10, 2: 900, 3: 500, 4: 2000}
+    assert broker_rates(replace(run, rates={}), [4]) == {4: 5}
+
+
+def test_what_a_broker_begins_with_goes_by_what_was_measured_of_it() -> None:
+    """Its headroom counts only where its traffic is known, its copies where their size is; a stated rate is begun with."""
+    policy = ExecutionPolicy(
+        throttle_per_broker={9: 5},
+        auto_floor_bytes_per_s=10,
+        auto_ceiling_bytes_per_s=900,
+        auto_start_bytes_per_s=50,
+        auto_small_bytes_per_s=70,
+        auto_small_s=2,
+    )
+    run = replace(
+        bare(policy),
+        headroom={1: 400, 2: 400, 5: 60},
+        traffic={1: 10.0, 3: 240.0},
+        copies={4: 140, 5: 140, 6: 141},
+    )
+    assert {b: started(run, b) for b in (1, 2, 3, 4, 5, 6, 7, 9)} == {
+        1: Start(200, Basis.LINK),
+        2: Start(50, Basis.CAUTIOUS),
+        3: Start(120, Basis.TRAFFIC),
+        4: Start(70, Basis.SMALL),
+        5: Start(60, Basis.CEILING),
+        6: Start(50, Basis.CAUTIOUS),
+        7: Start(50, Basis.CAUTIOUS),
+        9: Start(5, Basis.STATED),
+    }
+    assert started(bare(ExecutionPolicy(throttle="none", throttle_per_broker={1: 7})), 2) is None
+
+
+def test_the_first_measurement_tells_the_traffic_and_each_one_the_headroom() -> None:
+    """A run whose rates do not follow the cluster has no use for either."""
+    s = scene({0: (1, 2)}, brokers=2)
+    state = s.cluster.snapshot()
+    linked = bare(ExecutionPolicy(link_bytes_per_s=100, link_share=0.5))
+    first = measured(linked, state, {T0: 10.0})
+    assert (first.headroom, first.traffic) == ({1: 30, 2: 40}, {1: 20.0, 2: 10.0})
+    second = measured(first, state, {T0: 20.0})
+    assert (second.headroom, second.traffic) == ({1: 10, 2: 30}, first.traffic)
+    free = measured(bare(ExecutionPolicy()), state, {T0: 10.0})
+    assert (free.headroom, free.traffic) == ({}, first.traffic)
+    stated = bare(ExecutionPolicy(throttle=5, link_bytes_per_s=100))
+    assert measured(stated, state, {T0: 10.0}) is stated
+
+
+def test_a_later_reading_tells_what_the_measurement_did_not() -> None:
+    """What was measured stands; what is still not told is waited for."""
+    names = [TopicPartition(T, n) for n in range(4)]
+    run = replace(bare(ExecutionPolicy()), inbound={names[0]: 5.0}, unmeasured=frozenset(names[1:3]))
+    told = measured_late(run, {names[0]: 9.0, names[1]: 7.0, names[3]: 8.0})
+    assert told.inbound == {names[0]: 5.0, names[1]: 7.0}
+    assert told.unmeasured == {names[2]}
+    assert measured_late(run, {names[3]: 8.0}) is run
+
+
+def test_what_copies_in_flight_need_adds_up_on_each_broker() -> None:
+    """At a destination what it takes in, at a leader what it sends to all; what waits, has arrived or is not written to needs nothing."""
+    s = scene(dict.fromkeys(range(8), (1, 2)), brokers=6)
+    gone = TopicPartition("gone", 0)
+    moves = (
+        MoveRun(Move(T, 6, (1, 2), (6, 2), MB), Moving()),
+        MoveRun(Move("gone", 0, (1, 2), (5, 2), MB), Moving()),
+        MoveRun(Move(T, 7, (1, 2), (5, 2), MB), Submitted()),
+        MoveRun(Move(T, 0, (1, 2), (3, 2), MB), Moving()),
+        MoveRun(Move(T, 1, (1, 2), (3, 4), MB), Throttled()),
+        MoveRun(Move(T, 2, (1, 2), (5, 2), MB), Planned()),
+        MoveRun(Move(T, 3, (1, 2), (5, 2), MB), Moved()),
+    )
+    written = {TopicPartition(T, n): rate for n, rate in enumerate([8.0, 16.0, 80.0, 80.0])}
+    run = replace(bare(ExecutionPolicy(), *moves), inbound={**written, gone: 80.0, TopicPartition(T, 7): 0.4})
+    # By four fifths of a rate, of 40.4, 24, 16 and 0.4 bytes/s.
+    assert needed_now(run, s.cluster.snapshot()) == {1: 51, 3: 31, 4: 21, 5: 1}
