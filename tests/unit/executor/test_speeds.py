@@ -194,13 +194,13 @@ def test_what_copies_need_is_given_whatever_the_link_has_left() -> None:
 def test_a_rate_that_was_chosen_is_kept_within_its_bounds_and_a_stated_one_as_it_is() -> None:
     """A raised rate of a broker that is named may be over the most that ``auto`` would give."""
     policy = ExecutionPolicy(auto_floor_bytes_per_s=10, auto_ceiling_bytes_per_s=900, throttle_per_broker={4: 5})
-    run = replace(bare(policy), rates={1: 5, 2: 1000, 3: 500, 4: 2000})
-    assert broker_rates(run, [1, 2, 3, 4]) == {1: 10, 2: 900, 3: 500, 4: 2000}
+    run = replace(bare(policy), rates={1: 5, 2: 1000, 3: 500, 4: 2000, 5: 500}, headroom={5: 300})
+    assert broker_rates(run, [1, 2, 3, 4, 5]) == {1: 10, 2: 900, 3: 500, 4: 2000, 5: 300}
     assert broker_rates(replace(run, rates={}), [4]) == {4: 5}
 
 
 def test_what_a_broker_begins_with_goes_by_what_was_measured_of_it() -> None:
-    """Its headroom counts only where its traffic is known, its copies where their size is; a stated rate is begun with."""
+    """Its headroom counts only where its traffic is known, its copies where their size is; a stated rate is begun with, and so is what copies need."""
     policy = ExecutionPolicy(
         throttle_per_broker={9: 5},
         auto_floor_bytes_per_s=10,
@@ -214,8 +214,9 @@ def test_what_a_broker_begins_with_goes_by_what_was_measured_of_it() -> None:
         headroom={1: 400, 2: 400, 5: 60},
         traffic={1: 10.0, 3: 240.0},
         copies={4: 140, 5: 140, 6: 141},
+        needed={8: 80},
     )
-    assert {b: started(run, b) for b in (1, 2, 3, 4, 5, 6, 7, 9)} == {
+    assert {b: started(run, b) for b in range(1, 10)} == {
         1: Start(200, Basis.LINK),
         2: Start(50, Basis.CAUTIOUS),
         3: Start(120, Basis.TRAFFIC),
@@ -223,6 +224,7 @@ def test_what_a_broker_begins_with_goes_by_what_was_measured_of_it() -> None:
         5: Start(60, Basis.CEILING),
         6: Start(50, Basis.CAUTIOUS),
         7: Start(50, Basis.CAUTIOUS),
+        8: Start(80, Basis.CAUTIOUS),
         9: Start(5, Basis.STATED),
     }
     assert started(bare(ExecutionPolicy(throttle="none", throttle_per_broker={1: 7})), 2) is None
