@@ -205,6 +205,9 @@ ONE = (2, "/one")
         pytest.param(
             [move(0, 1, 2, 10), Move("t", 1, (1,), (3, 2), 10)], {3: 90, 2: 15}, [1], id="one-of-two-destinations"
         ),
+        pytest.param(
+            [move(0, 1, 2, 10), Move("t", 1, (1,), (3, 2), 10)], {2: 15}, [1], id="room-of-the-other-not-known"
+        ),
     ],
 )
 def test_a_move_waits_for_the_room_that_moves_before_it_need(

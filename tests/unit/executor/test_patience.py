@@ -276,6 +276,7 @@ def test_a_move_is_over_its_time_with_the_figures_of_its_leg() -> None:
         pytest.param(95, 100, True, (50.0, 95), id="goes-on-after-a-standstill"),
         pytest.param(100, 90, False, (0.0, 100), id="more-to-copy"),
         pytest.param(0, 4, False, (50.0, 0), id="the-last-bytes"),
+        pytest.param(0, 1, False, (50.0, 0), id="the-last-byte"),
         pytest.param(0, 0, False, (0.0, 0), id="nothing-left"),
     ],
 )
