@@ -251,13 +251,17 @@ def test_copies_between_log_dirs_have_their_time_by_their_own_rate() -> None:
 
 
 def test_a_move_is_over_its_time_with_the_figures_of_its_leg() -> None:
-    """What was left when the clock started, what has come since, and what the throttle would have let through."""
+    """What was left when the clock started, what has come since, and what the throttle of the tighter end would have let through."""
     policy = ExecutionPolicy(throttle=2, timeout_floor_s=15, least_bytes_per_s=50)
     m, stage = flying(0, total=100, copied=25), Moving(mark_s=10.0, mark_left_bytes=80)
     run = run_of(m, policy=policy)
     assert overdue(run, m, stage, 1, Now(0, 29.5)) is None
     figures = {"passed_s": 20.0, "leg": 10, "allowed_s": 20.0, "share": 2.0, "throttled": True}
     assert overdue(run, m, stage, 1, Now(0, 30.0)) == note("slow", done=5, left=75, **figures)
+    sends_slowly = run_of(m, policy=replace(policy, throttle_per_broker={1: 1}))
+    assert overdue(sends_slowly, m, stage, 1, Now(0, 49.5)) is None
+    of_the_leader = {**figures, "passed_s": 40.0, "allowed_s": 40.0, "share": 1.0}
+    assert overdue(sends_slowly, m, stage, 1, Now(0, 50.0)) == note("slow", done=5, left=75, **of_the_leader)
     grown = replace(m, total_bytes=120)
     figures["leg"] = 12
     figures["allowed_s"], figures["passed_s"] = 24.0, 30.0
