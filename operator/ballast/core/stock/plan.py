@@ -27,9 +27,11 @@ def plan_of_entries(
     listed = tuple(entries)
     check_entries(listed, source=source)
     check_against(listed, state, source=source)
-    moves = tuple(replace(m, old=state.settled(state.index[m.name])) for m in stock_moves(listed, state)) + tuple(
-        _in_flight(e, state) for e in listed if _is_under_way(e, state)
-    )
+    changed = tuple(replace(m, old=state.settled(state.index[m.name])) for m in stock_moves(listed, state))
+    # One that is under way may have to change its log dir as well: then it is among those already.
+    named = {m.name for m in changed}
+    followed = tuple(_in_flight(e, state) for e in listed if e.name not in named and _is_under_way(e, state))
+    moves = changed + followed
     made = Plan(
         intent=intent,
         cluster_id=state.cluster_id,
