@@ -53,19 +53,16 @@ def check_election(names: Sequence[TopicPartition], state: ClusterState, *, sour
         raise StockFormatError(source, problems)
 
 
-def moves(
-    entries: Sequence[ReassignmentEntry], state: ClusterState, *, reason: Reason | None = None
-) -> tuple[Move, ...]:
+def moves(entries: Sequence[ReassignmentEntry], state: ClusterState) -> tuple[Move, ...]:
     """What the entries change, in the file's order, for a file that passed both checks.
 
     An entry that asks for what is already there, in the same order and without a log dir, is no move.
     """
-    why = reason or Reason("file", "asked for by a reassignment file")
-    found = (_move(entry, state, why) for entry in entries)
+    found = (_move(entry, state) for entry in entries)
     return tuple(move for move in found if move is not None)
 
 
-def _move(entry: ReassignmentEntry, state: ClusterState, why: Reason) -> Move | None:
+def _move(entry: ReassignmentEntry, state: ClusterState) -> Move | None:
     row = state.index[entry.name]
     old = state.target(row)
     wants_dirs = entry.log_dirs is not None and any(d != ANY_LOG_DIR for d in entry.log_dirs)
@@ -79,7 +76,7 @@ def _move(entry: ReassignmentEntry, state: ClusterState, why: Reason) -> Move | 
         old,
         entry.replicas,
         size_bytes=size,
-        reason=why,
+        reason=Reason("file", "asked for by a reassignment file"),
         log_dirs=entry.log_dirs if wants_dirs else None,
     )
 

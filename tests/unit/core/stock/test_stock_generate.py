@@ -9,10 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
-from ballast.core.placement import IncompleteRacks, InvalidReplicationFactor, assign_replicas, expand_replicas
+from ballast.core.placement import IncompleteRacks, InvalidReplicationFactor, RackMode, assign_replicas, expand_replicas
 from ballast.core.placement.java_random import JavaRandom
 from ballast.core.placement.kraft import place_striped
-from ballast.core.placement.placer import controllers_algorithm, expand, place, tool_shows_log_dirs, tools_algorithm
+from ballast.core.placement.placer import (
+    Algorithm,
+    controllers_algorithm,
+    expand,
+    place,
+    tool_shows_log_dirs,
+    tools_algorithm,
+)
 from ballast.core.stock.generate import describe_moves, propose
 
 
@@ -93,6 +100,56 @@ def test_proposal_leaves_out_who_cannot_take_replicas() -> None:
     )
 
 
+def test_drained_brokers_are_left_out_and_named() -> None:
+    """Each broker by what it is: dead, cordoned, drained, in this order."""
+    dirs = (LogDir("/d", cordoned=True),)
+    brokers = (
+        Broker(0),
+        Broker(1),
+        Broker(2),
+        Broker(3, log_dirs=dirs),
+        Broker(4, log_dirs=dirs),
+        Broker(5, alive=False),
+    )
+    state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,))])
+    found = propose(state, ["t"], [0, 1, 2, 3, 4, 5], algorithm="striped", rng=JavaRandom(1), drained={1, 2, 3, 5, 7})
+    assert set(found.proposed.values()) == {(0,)}
+    assert found.warnings == (
+        "Not alive and left out, as the stock tool does: broker 5.",
+        "Cordoned and left out, since they take no replicas: broker 3, 4.",
+        "Drained and left out: broker 1, 2.",
+    )
+
+
+def test_every_partition_of_every_topic_is_placed() -> None:
+    """One topic after the other with one generator; other topics of the cluster are left alone."""
+    rows = [PartitionRow(topic, n, 1, (1,), (1,), log_dirs=(0,)) for topic in "tux" for n in range(2)]
+    state = cluster(rows=rows)
+    rng = JavaRandom(1)
+    placed = {topic: place("classic", [state.broker(b) for b in (1, 2)], 2, 1, rng) for topic in "xt"}
+    found = propose(state, ["x", "t"], [1, 2], algorithm="classic", rng=JavaRandom(1))
+    assert found.proposed == {TopicPartition(topic, n): placed[topic][n] for topic in "xt" for n in range(2)}
+    assert found.current == {TopicPartition(topic, n): (1,) for topic in "xt" for n in range(2)}
+    assert found.log_dirs == {(TopicPartition(topic, n), 1): "/d1" for topic in "xt" for n in range(2)}
+
+
+@pytest.mark.parametrize("algorithm", ["classic", "striped"])
+def test_the_proposal_is_that_of_the_algorithm_asked_for(algorithm: Algorithm) -> None:
+    """With racks or without, as told; racks are heeded unless told otherwise."""
+    brokers = tuple(Broker(b, "ab"[b > 3]) for b in range(1, 7))
+    state = build("c", brokers, (Topic("t"),), [PartitionRow("t", n, 1, (1, 2), (1, 2)) for n in range(9)])
+    rack_of = {b.id: b.rack for b in brokers}
+
+    def proposed(**more: RackMode) -> dict[int, tuple[int, ...]]:
+        found = propose(state, ["t"], [*rack_of], algorithm=algorithm, rng=JavaRandom(1), **more)
+        return {name.partition: replicas for name, replicas in found.proposed.items()}
+
+    assert proposed() == place(algorithm, brokers, 9, 2, JavaRandom(1), rack_aware="enforced")
+    assert proposed(rack_aware="disabled") == place(algorithm, brokers, 9, 2, JavaRandom(1), rack_aware="disabled")
+    assert all(rack_of[a] != rack_of[b] for a, b in proposed().values())
+    assert any(rack_of[a] == rack_of[b] for a, b in proposed(rack_aware="disabled").values())
+
+
 def test_present_log_dirs_are_shown_where_the_stock_tool_shows_them() -> None:
     """Since 4.2, and ``any`` where the broker did not say."""
     new = propose(cluster("4.3"), ["t"], [1, 2], algorithm="striped", rng=JavaRandom(1))
@@ -103,10 +160,11 @@ def test_present_log_dirs_are_shown_where_the_stock_tool_shows_them() -> None:
 
 def test_a_move_in_flight_is_shown_as_it_will_be() -> None:
     """Rolled back to the union of old and new the partition would grow."""
-    moving = PartitionRow("t", 0, 1, (1, 2, 3), (1, 2), adding=(3,), removing=(2,))
-    found = propose(cluster(rows=[moving]), ["t"], [1, 2], algorithm="striped", rng=JavaRandom(1))
-    assert found.current == {TopicPartition("t", 0): (1, 3)}
-    assert "In mid-move and shown as they will be: t-0." in found.warnings
+    moving = [PartitionRow("t", n, 1, (1, 2, 3), (1, 2), adding=(3,), removing=(2,)) for n in range(2)]
+    other = PartitionRow("u", 0, 1, (1, 2), (1, 2), removing=(2,))
+    found = propose(cluster(rows=[*moving, other]), ["t"], [1, 2], algorithm="striped", rng=JavaRandom(1))
+    assert found.current == {TopicPartition("t", 0): (1, 3), TopicPartition("t", 1): (1, 3)}
+    assert found.warnings == ("In mid-move and shown as they will be: t-0, t-1.",)
 
 
 def test_unequal_replica_counts_are_named() -> None:

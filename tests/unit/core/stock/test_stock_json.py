@@ -86,14 +86,16 @@ def test_topics_to_move() -> None:
         parse_topics_to_move('{"topics": [{"topic": "a"}, {"topic": "a"}]}')
     with pytest.raises(StockFormatError, match=r"topics\[1\]: the field \"topic\" is missing"):
         parse_topics_to_move('{"topics": [{"topic": "a"}, {}]}')
-    assert parse_topics_to_move(format_topics_to_move(["b", "a"])) == ("b", "a")
+    assert format_topics_to_move(["b", "a"]) == '{"topics":[{"topic":"b"},{"topic":"a"}],"version":1}'
 
 
 def test_election() -> None:
     """``partitions`` is required here, a version is not looked at."""
     names = (TopicPartition("b", 1), TopicPartition("a", 0))
     assert parse_election('{"version": 9, "partitions": [{"topic": "b", "partition": 1}]}') == names[:1]
-    assert parse_election(format_election(names)) == (names[1], names[0])
+    assert format_election(names) == (
+        '{"partitions":[{"topic":"a","partition":0},{"topic":"b","partition":1}],"version":1}'
+    )
     with pytest.raises(StockFormatError, match='"partitions" is missing'):
         parse_election("{}")
     with pytest.raises(StockFormatError, match="more than once: a-0"):
@@ -216,22 +218,27 @@ def test_a_dead_broker_may_keep_what_it_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entries", "reason"),
+    ("entries", "place", "reason"),
     [
-        ([], "the list of partitions is empty"),
-        ([ReassignmentEntry("a", 0, (1,))] * 2, "a-0 is listed 2 times"),
-        ([ReassignmentEntry("a", 0, ())], "the replica list of a-0 is empty"),
-        ([ReassignmentEntry("a", 0, (1, 2, 1))], "a-0 lists broker 1 2 times"),
-        ([ReassignmentEntry("a", 0, (1, -2))], "a broker id is not negative: -2"),
-        ([ReassignmentEntry("a", -1, (1,))], "a partition number is not negative: -1"),
-        ([ReassignmentEntry("a", 0, (1,), ("d",))], 'an absolute path, not "d"'),
+        ([], "partitions", "the list of partitions is empty"),
+        ([ReassignmentEntry("a", 0, (1,))] * 2, "partitions", "a-0 is listed 2 times"),
+        ([ReassignmentEntry("a", 0, ())], "partitions[0].replicas", "the replica list of a-0 is empty"),
+        ([ReassignmentEntry("a", 0, (1, 2, 1))], "partitions[0].replicas", "a-0 lists broker 1 2 times"),
+        ([ReassignmentEntry("a", 0, (1, -2))], "partitions[0].replicas", "a broker id is not negative: -2"),
+        ([ReassignmentEntry("a", -1, (1,))], "partitions[0].partition", "a partition number is not negative: -1"),
+        (
+            [ReassignmentEntry("b", 0, (1, 2), ("any", "/d")), ReassignmentEntry("a", 0, (1,), ("d",))],
+            "partitions[1].log_dirs",
+            'an absolute path, not "d"',
+        ),
     ],
 )
-def test_what_a_file_may_not_ask(entries: list[ReassignmentEntry], reason: str) -> None:
-    """Refused before any cluster is asked."""
+def test_what_a_file_may_not_ask(entries: list[ReassignmentEntry], place: str, reason: str) -> None:
+    """Refused before any cluster is asked, with the place in the file."""
     with pytest.raises(StockFormatError) as caught:
         check_entries(entries)
     (problem,) = caught.value.problems
+    assert problem.place == place
     assert reason in problem.reason
 
 
@@ -247,11 +254,11 @@ def test_topics_and_elections_are_checked_against_the_cluster() -> None:
     check_topics(["a"], cluster())
     check_election([TopicPartition("a", 0)], cluster())
     with pytest.raises(
-        StockFormatError, match=r"topics\[1\]: topic b does not exist; topics\[2\]: topic gone is being"
+        StockFormatError, match=r"^f: topics\[1\]: topic b does not exist; topics\[2\]: topic gone is being"
     ):
-        check_topics(["a", "b", "gone"], cluster())
-    with pytest.raises(StockFormatError, match=r"partitions\[0\]: topic a has no partition 1"):
-        check_election([TopicPartition("a", 1)], cluster())
+        check_topics(["a", "b", "gone"], cluster(), source="f")
+    with pytest.raises(StockFormatError, match=r"^f: partitions\[0\]: topic a has no partition 1"):
+        check_election([TopicPartition("a", 1)], cluster(), source="f")
 
 
 def test_moves_leave_out_what_is_already_so() -> None:

@@ -21,6 +21,7 @@ def cluster() -> ClusterState:
     rows = [
         PartitionRow("a", 0, 1, (1, 2), (1, 2), sizes=(70, 50)),
         PartitionRow("a", 1, 1, (1, 2, 3), (1, 2), adding=(3,), removing=(2,), sizes=(30, 40, 5)),
+        PartitionRow("a", 2, 1, (1, 2), (1, 2), sizes=(900, 900)),
         PartitionRow("b", 0, 1, (1, 2), (1, 2)),
     ]
     return build("c", brokers, (Topic("a", "id-a"), Topic("b", "id-b")), rows)
