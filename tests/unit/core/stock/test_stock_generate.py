@@ -123,8 +123,8 @@ def test_drained_brokers_are_left_out_and_named() -> None:
 
 def test_every_partition_of_every_topic_is_placed() -> None:
     """One topic after the other with one generator; other topics of the cluster are left alone."""
-    rows = [PartitionRow(topic, n, 1, (1,), (1,), log_dirs=(0,)) for topic in "tux" for n in range(2)]
-    state = cluster(rows=rows)
+    rows = [PartitionRow(topic, n, 1, (1,), (1,), log_dirs=(0,)) for topic in "tx" for n in range(2)]
+    state = cluster(rows=[*rows[:2], PartitionRow("u", 0, 2, (2,), (2,), log_dirs=(0,)), *rows[2:]])
     rng = JavaRandom(1)
     placed = {topic: place("classic", [state.broker(b) for b in (1, 2)], 2, 1, rng) for topic in "xt"}
     found = propose(state, ["x", "t"], [1, 2], algorithm="classic", rng=JavaRandom(1))
