@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
-from ballast.core.placement import IncompleteRacks, InvalidReplicationFactor, RackMode, assign_replicas, expand_replicas
+from ballast.core.placement import IncompleteRacks, InvalidReplicationFactor, assign_replicas, expand_replicas
 from ballast.core.placement.java_random import JavaRandom
 from ballast.core.placement.kraft import place_striped
 from ballast.core.placement.placer import (
@@ -20,7 +20,7 @@ from ballast.core.placement.placer import (
     tool_shows_log_dirs,
     tools_algorithm,
 )
-from ballast.core.stock.generate import describe_moves, propose
+from ballast.core.stock.generate import Proposal, describe_moves, propose
 
 
 def cluster(
@@ -126,7 +126,7 @@ def test_every_partition_of_every_topic_is_placed() -> None:
     rows = [PartitionRow(topic, n, 1, (1,), (1,), log_dirs=(0,)) for topic in "tx" for n in range(2)]
     state = cluster(rows=[*rows[:2], PartitionRow("u", 0, 2, (2,), (2,), log_dirs=(0,)), *rows[2:]])
     rng = JavaRandom(1)
-    placed = {topic: place("classic", [state.broker(b) for b in (1, 2)], 2, 1, rng) for topic in "xt"}
+    placed = {topic: place("classic", [b for b in state.brokers if b.id in {1, 2}], 2, 1, rng) for topic in "xt"}
     found = propose(state, ["x", "t"], [1, 2], algorithm="classic", rng=JavaRandom(1))
     assert found.proposed == {TopicPartition(topic, n): placed[topic][n] for topic in "xt" for n in range(2)}
     assert found.current == {TopicPartition(topic, n): (1,) for topic in "xt" for n in range(2)}
@@ -140,14 +140,17 @@ def test_the_proposal_is_that_of_the_algorithm_asked_for(algorithm: Algorithm) -
     state = build("c", brokers, (Topic("t"),), [PartitionRow("t", n, 1, (1, 2), (1, 2)) for n in range(9)])
     rack_of = {b.id: b.rack for b in brokers}
 
-    def proposed(**more: RackMode) -> dict[int, tuple[int, ...]]:
-        found = propose(state, ["t"], [*rack_of], algorithm=algorithm, rng=JavaRandom(1), **more)
+    def proposed(found: Proposal) -> dict[int, tuple[int, ...]]:
         return {name.partition: replicas for name, replicas in found.proposed.items()}
 
-    assert proposed() == place(algorithm, brokers, 9, 2, JavaRandom(1), rack_aware="enforced")
-    assert proposed(rack_aware="disabled") == place(algorithm, brokers, 9, 2, JavaRandom(1), rack_aware="disabled")
-    assert all(rack_of[a] != rack_of[b] for a, b in proposed().values())
-    assert any(rack_of[a] == rack_of[b] for a, b in proposed(rack_aware="disabled").values())
+    heeding = proposed(propose(state, ["t"], [*rack_of], algorithm=algorithm, rng=JavaRandom(1)))
+    ignoring = proposed(
+        propose(state, ["t"], [*rack_of], algorithm=algorithm, rng=JavaRandom(1), rack_aware="disabled")
+    )
+    assert heeding == place(algorithm, brokers, 9, 2, JavaRandom(1), rack_aware="enforced")
+    assert ignoring == place(algorithm, brokers, 9, 2, JavaRandom(1), rack_aware="disabled")
+    assert all(rack_of[a] != rack_of[b] for a, b in heeding.values())
+    assert any(rack_of[a] == rack_of[b] for a, b in ignoring.values())
 
 
 def test_present_log_dirs_are_shown_where_the_stock_tool_shows_them() -> None:

@@ -50,6 +50,7 @@ def test_reassignment_with_and_without_log_dirs() -> None:
         ("  \n", "", "the file is empty"),
         ("\ufeff{}", "", "begins with a byte order mark"),
         ('{"partitions":\n [}', "line 2 column 3", "not valid JSON"),
+        ('{"a":1,\n"b":2,\n ]}\n\n', "line 3 column 2", "not valid JSON"),
         ("[]", "", "expected a JSON object, found []"),
         ('{"version": 2}', "version", "version 2 is not supported"),
         ('{"version": null}', "version", "expected a whole number"),
@@ -82,8 +83,8 @@ def test_topics_to_move() -> None:
     """In order, without duplicates."""
     assert parse_topics_to_move('{"topics": [{"topic": "b"}, {"topic": "a", "x": 1}], "version": 1}') == ("b", "a")
     assert parse_topics_to_move("{}") == ()
-    with pytest.raises(StockFormatError, match="duplicate entries: a"):
-        parse_topics_to_move('{"topics": [{"topic": "a"}, {"topic": "a"}]}')
+    with pytest.raises(StockFormatError, match=r"^f: the list of topics contains duplicate entries: a"):
+        parse_topics_to_move('{"topics": [{"topic": "a"}, {"topic": "a"}]}', source="f")
     with pytest.raises(StockFormatError, match=r"topics\[1\]: the field \"topic\" is missing"):
         parse_topics_to_move('{"topics": [{"topic": "a"}, {}]}')
     assert format_topics_to_move(["b", "a"]) == '{"topics":[{"topic":"b"},{"topic":"a"}],"version":1}'
@@ -96,8 +97,8 @@ def test_election() -> None:
     assert format_election(names) == (
         '{"partitions":[{"topic":"a","partition":0},{"topic":"b","partition":1}],"version":1}'
     )
-    with pytest.raises(StockFormatError, match='"partitions" is missing'):
-        parse_election("{}")
+    with pytest.raises(StockFormatError, match=r'^f: the field "partitions" is missing'):
+        parse_election("{}", source="f")
     with pytest.raises(StockFormatError, match="more than once: a-0"):
         parse_election('{"partitions": [{"topic": "a", "partition": 0}, {"topic": "a", "partition": 0}]}')
 
@@ -117,13 +118,35 @@ def test_election() -> None:
 def test_broker_lists_that_are_refused(text: str, reason: str) -> None:
     """Each with its reason."""
     with pytest.raises(StockFormatError) as caught:
-        parse_broker_list(text)
+        parse_broker_list(text, source="f")
     assert reason in caught.value.message
+    assert caught.value.message.startswith("f: ")
+    assert ": :" not in caught.value.message
+    assert {problem.place for problem in caught.value.problems} == {""}
+    assert ("without space" in (caught.value.hint or "")) is ("is not a broker id" in reason)
 
 
 def test_broker_list() -> None:
     """Plain ids, in the order given; trailing commas do not matter."""
     assert parse_broker_list("2,0,+1,,") == (2, 0, 1)
+    assert parse_broker_list("2,") == (2,)
+    assert parse_broker_list("2147483647") == (2147483647,)
+
+
+def test_whole_numbers_have_32_bits() -> None:
+    """The least and the greatest are read; the checks refuse what is negative."""
+    (entry,) = parse_reassignment(reassignment({**ENTRY, "replicas": [-(1 << 31), (1 << 31) - 1]}))
+    assert entry.replicas == (-2147483648, 2147483647)
+
+
+def test_what_helps_is_told_with_the_refusal() -> None:
+    """For a byte order mark and for log dirs that do not fit the replicas."""
+    with pytest.raises(StockFormatError) as caught:
+        parse_reassignment("\ufeff{}")
+    assert caught.value.hint == "Save it as UTF-8 without a byte order mark (BOM)."
+    with pytest.raises(StockFormatError) as caught:
+        parse_reassignment(reassignment({**ENTRY, "log_dirs": ["any"]}))
+    assert caught.value.hint == 'Write "any" where the broker may choose, or leave log_dirs out.'
 
 
 def test_format_is_the_stock_tools_line() -> None:
@@ -247,6 +270,11 @@ def test_every_problem_is_listed_and_the_message_stays_short() -> None:
     with pytest.raises(StockFormatError, match="and 3 more problems") as caught:
         check_entries([ReassignmentEntry("a", i, ()) for i in range(8)])
     assert len(caught.value.problems) == 8
+    for count, more in ((5, 0), (6, 1)):
+        with pytest.raises(StockFormatError) as caught:
+            check_entries([ReassignmentEntry("a", i, ()) for i in range(count)])
+        assert caught.value.message.count("is empty") == 5
+        assert caught.value.message.endswith("; and 1 more problems" if more else "is empty")
 
 
 def test_topics_and_elections_are_checked_against_the_cluster() -> None:
