@@ -25,6 +25,7 @@ from ballast.core.cluster import (
     build,
 )
 from ballast.core.cluster.balancers import other_balancers
+from ballast.core.leadership.limits import CLUSTER, SETTINGS, Limit
 from ballast.core.status import ClusterStatus, cluster_status, unhealthy_partitions
 from ballast.core.throttles.stale import find_throttles
 
@@ -117,6 +118,75 @@ def test_brokers_are_counted_with_their_replicas_and_leaders() -> None:
     assert one.replica_bytes == 2 * GIB
     assert one.disk_used_bytes == 60 * GIB
     assert three.replica_bytes == 6
+
+
+def test_the_broker_with_the_lowest_id_and_empty_replicas_count_as_all_others() -> None:
+    """A size of nothing is known; replicas that are out of sync or offline are counted on their own broker."""
+    brokers = tuple(broker(i) for i in (0, 1, 2))
+    rows = [
+        row(0, 0, (0, 1, 2), (0, 2), sizes=(0, UNKNOWN, 7)),
+        row(1, 0, (0, 1), (0,), sizes=(5, 3), offline=(1,)),
+        row(2, 2, (2,), (2,), sizes=(UNKNOWN,)),
+    ]
+    status = cluster_status(build("c", brokers, (Topic("t"),), rows))
+    assert [b.leaders for b in status.brokers] == [2, 0, 1]
+    assert [b.replicas for b in status.brokers] == [2, 2, 2]
+    assert [b.replica_bytes for b in status.brokers] == [5, 3, 7]
+    assert [b.unknown_sizes for b in status.brokers] == [0, 1, 1]
+    assert [b.out_of_sync for b in status.brokers] == [0, 2, 0]
+    assert [b.offline_replicas for b in status.brokers] == [0, 1, 0]
+
+
+def test_a_broker_that_told_no_sizes_is_not_judged_by_bytes() -> None:
+    """It is by everything that is counted."""
+    brokers = (broker(1), broker(2), Broker(3, host="b3", port=9092))
+    rows = [row(n, 1, (1, 2, 3), (1, 2, 3), sizes=(GIB, GIB, UNKNOWN)) for n in range(6)]
+    judged = {r.resource: set(r.shares) for r in cluster_status(build("c", brokers, (Topic("t"),), rows)).ranges}
+    assert judged["replicas"] == judged["preferred-leaders"] == {1, 2, 3}
+    assert judged["disk"] == {1, 2}
+
+
+def test_the_threshold_is_the_one_that_is_given_or_the_clusters_own() -> None:
+    """Broker 1 leads none of its two partitions; half of broker 2's are led by others."""
+    rows = [row(n, leader, replicas, (1, 2)) for n, (leader, replicas) in enumerate([(2, (1, 2))] * 2 + [(1, (2, 1))])]
+    rows.append(row(3, 2, (2, 1), (1, 2)))
+    own = {"leader.imbalance.per.broker.percentage": ConfigValue("60", "STATIC_BROKER_CONFIG")}
+    picture = state(*rows, api=frozenset({"zookeeper"}), broker_configs={1: own})
+    status = cluster_status(picture)
+    assert (status.threshold, status.over_threshold) == (Limit(60, CLUSTER), (1,))
+    assert cluster_status(picture, Limit(40, SETTINGS)).over_threshold == (1, 2)
+    assert cluster_status(picture, Limit(100, SETTINGS)).over_threshold == ()
+
+
+def test_version_and_mode_are_told() -> None:
+    """A cluster whose controllers speak no KRaft has ZooKeeper."""
+    kraft = cluster_status(state(kafka_version="4.3"))
+    assert (kraft.kafka_version, kraft.mode) == ("4.3", "kraft")
+    assert cluster_status(state(api=frozenset({"zookeeper"}))).mode == "zookeeper"
+
+
+def test_each_move_in_flight_is_told_with_its_own_copies() -> None:
+    """What is copied is what the new replicas hold, and the whole is the leader's size for each; neither is guessed."""
+    moves = [
+        row(0, 1, (1, 2), (1, 2), sizes=(500, 500)),
+        row(1, 1, (2, 3, 1), (1,), adding=(2, 3), removing=(1,), sizes=(4, 6, 10)),
+        row(2, 1, (2, 3, 1), (1,), adding=(2, 3), removing=(1,), sizes=(4, UNKNOWN, 10)),
+        row(3, 1, (2, 1), (1,), adding=(2,), sizes=(0, 0)),
+        row(4, 1, (2, 1), (1,), adding=(2,), sizes=(1, UNKNOWN)),
+        row(5, NO_LEADER, (2, 1), (1,), adding=(2,), sizes=(1, 1)),
+        row(6, 1, (1, 2), (1, 2), removing=(2,), sizes=(9, UNKNOWN)),
+        row(7, 1, (1, 2), (1, 2), sizes=(500, 500)),
+    ]
+    told = cluster_status(state(*moves)).moving
+    assert [m.name.partition for m in told] == [1, 2, 3, 4, 5, 6]
+    assert [m.copied_bytes for m in told] == [10, UNKNOWN, 0, 1, 1, 0]
+    assert [m.total_bytes for m in told] == [20, 20, 0, UNKNOWN, UNKNOWN, 0]
+    assert (told[0].replicas, told[0].adding, told[0].removing) == ((2, 3, 1), (2, 3), (1,))
+
+
+def test_a_cluster_without_partitions_is_well() -> None:
+    """Nothing to name."""
+    assert not unhealthy_partitions(build("c", (broker(1),), (), [])).any
 
 
 def test_what_a_broker_did_not_tell_is_unknown_everywhere() -> None:

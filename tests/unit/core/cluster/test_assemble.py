@@ -13,6 +13,8 @@ from ballast.core.cluster import (
     UNKNOWN,
     Broker,
     ClusterState,
+    ConfigValue,
+    Gap,
     LogDir,
     PartitionRow,
     Partitions,
@@ -137,6 +139,39 @@ def test_columns_and_rows_give_the_same_picture(
         assert np.array_equal(mine, theirs), column.name
 
 
+def test_what_is_not_per_partition_is_told_as_it_was_read() -> None:
+    """A broker that only a replica list names is added as dead; a replica on a failed log dir stays marked offline."""
+    value = ConfigValue("2", "DYNAMIC_BROKER_CONFIG")
+    facts = Facts(
+        cluster_id="c",
+        taken_at_ms=5,
+        brokers=[Broker(1, "r", host="h")],
+        broker_configs={1: {"a": value}},
+        cluster_configs={"b": value},
+        gaps=(Gap("broker 7", "log dirs", "no answer"),),
+        api=frozenset({"kraft"}),
+        kafka_version="4.3",
+        controller_id=1,
+    )
+    one = np.array([0], np.int32)
+    columns = PartitionColumns(
+        topics=[Topic("t")],
+        topic=one,
+        number=one,
+        leader=np.array([1], np.int32),
+        replicas=np.array([2], np.int32),
+        replica=np.array([1, 7], np.int32),
+        in_sync=np.array([True, False]),
+        offline=np.array([False, True]),
+    )
+    found = assemble(facts, columns)
+    assert found.brokers == (Broker(1, "r", host="h"), Broker(7, alive=False))
+    assert found.partitions.offline.tolist() == [False, True]
+    for name in ("cluster_id", "taken_at_ms", "broker_configs", "cluster_configs", "gaps", "api", "kafka_version"):
+        assert getattr(found, name) == getattr(facts, name), name
+    assert found.controller_id == 1
+
+
 MOVE = Change(union=(3, 1, 2), adding=(3,), removing=(2,))
 
 
@@ -180,3 +215,19 @@ def test_an_empty_listing_does_not_mean_that_metadata_caught_up() -> None:
 def test_a_partition_that_is_gone_has_no_move() -> None:
     """A move of a deleted topic is neither listed nor a reason to read again."""
     assert reconcile({P: MOVE}, {P: MOVE}, {}) == ({}, frozenset())
+
+
+def test_a_partition_that_is_gone_does_not_hide_the_others() -> None:
+    """Every other move that is listed is judged as if the deleted topics had never been."""
+    gone = {TopicPartition("gone", n): MOVE for n in range(20)}
+    kept = {TopicPartition("kept", n): MOVE for n in range(20)}
+    replicas = dict.fromkeys(kept, (1, 2, 3))
+    assert reconcile(gone | kept, kept | gone, replicas) == (kept, frozenset())
+    assert reconcile({}, {}, {}, ended=gone) == ({}, frozenset())
+
+
+def test_a_move_that_replaced_every_replica_may_have_ended() -> None:
+    """The list then holds what was added and nothing else."""
+    whole = Change(union=(3, 4, 1, 2), adding=(3, 4), removing=(1, 2))
+    assert reconcile({P: whole}, {}, {P: (3, 4)}) == ({}, frozenset())
+    assert reconcile({P: whole}, {}, {P: (3, 4, 1)}) == ({}, frozenset({P}))

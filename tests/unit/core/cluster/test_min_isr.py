@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
-from ballast.core.cluster.min_isr import min_isrs
+from ballast.core.cluster.min_isr import min_isr_of, min_isrs, replicas_below_min_isr, under_replicated
 from ballast.core.guards import unhealthy_partitions as judged
 from ballast.core.status import unhealthy_partitions
 from ballast.core.what_if import under_min_isr as foreseen
@@ -77,3 +77,31 @@ def test_replicas_being_added_count_among_those_that_there_are() -> None:
 def test_a_cluster_without_partitions_has_none_under_min_isr() -> None:
     """Nothing to count."""
     assert min_isrs(build("c", (), (), [])).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("version", "replicas", "least"),
+    [("4.3", 1, 1), ("4.3", 2, 2), ("4.3", 3, 2), (None, 1, 1), ("3.7", 1, 1), ("3.6", 1, 2), ("2.3.1", 1, 2)],
+)
+def test_a_partition_that_is_to_have_fewer_replicas_needs_no_more_in_sync_than_those(
+    version: str | None, replicas: int, least: int
+) -> None:
+    """From Kafka 3.7 on; before it brokers ask for ``min.insync.replicas``, however many replicas there are."""
+    state = state_of(2, SHORT, version)
+    assert min_isr_of(state, NAME, replicas) == least
+
+
+def test_the_min_isr_of_a_partition_that_is_not_there_is_unknown() -> None:
+    """As where its topic's minimum was not told."""
+    assert min_isr_of(state_of(2, SHORT, "4.3"), TopicPartition("t", 9), 2) == UNKNOWN
+    assert min_isr_of(state_of(UNKNOWN, SHORT, "4.3"), NAME, 2) == UNKNOWN
+
+
+def test_a_copy_to_a_partition_of_few_replicas_takes_it_under_its_min_isr() -> None:
+    """It has fewer replicas than its topic asks for, all in sync; what lacks one already refuses writes before."""
+    shapes = [((1, 2), (1, 2)), ((1, 2, 3), (1, 2, 3)), ((1, 2, 3), (1, 2)), ((1, 2), (1,)), ((1,), (1,))]
+    rows = [PartitionRow("t", n, 1, replicas, isr) for n, (replicas, isr) in enumerate(shapes)]
+    state = build("c", tuple(Broker(b) for b in (1, 2, 3)), (Topic("t", min_isr=3),), rows, kafka_version="4.3")
+    assert replicas_below_min_isr(state).tolist() == [True, False, False, False, True]
+    assert under_replicated(state).tolist() == [False, False, True, True, False]
+    assert min_isrs(state, more=1).tolist() == [3, 3, 3, 3, 2]

@@ -45,7 +45,8 @@ def sizes(state: ClusterState) -> dict[tuple[str, int, int], int]:
     }
 
 
-FULL = picture([row("b", 0, (1, 2), (10, 11)), row("b", 1, (2, 3), (20, 21)), row("d", 0, (3, 1), (30, 31))])
+KNOWN = [row("b", 0, (1, 2), (10, 11)), row("b", 1, (2, 3), (20, 21)), row("d", 0, (3, 1), (30, 31))]
+FULL = picture(KNOWN)
 
 
 def test_the_same_layout_keeps_every_size() -> None:
@@ -140,3 +141,51 @@ def test_a_log_dir_is_found_by_its_path() -> None:
 
     assert paths(found.partitions.log_dir) == ["/a", "/a", "/b", None, "/c", "/c"]
     assert paths(found.partitions.future_log_dir) == [None, "/c", None, None, None, "/a"]
+
+
+def test_configs_of_brokers_and_of_the_cluster_are_those_that_are_known() -> None:
+    """A light reading asks for none."""
+    rate = {"leader.replication.throttled.rate": ConfigValue("1000", "DYNAMIC_BROKER_CONFIG")}
+    every = {"log.cleaner.threads": ConfigValue("2", "DYNAMIC_DEFAULT_BROKER_CONFIG")}
+    found = with_slow_facts(FULL, replace(FULL, broker_configs={1: rate}, cluster_configs=every))
+    assert (found.broker_configs, found.cluster_configs) == ({1: rate}, every)
+
+
+def test_a_copy_between_log_dirs_keeps_its_size_and_new_replicas_have_none() -> None:
+    """Every column has the type that it had: what is not known is ``UNKNOWN`` there and nothing else."""
+    told = replace(row("b", 0, (1, 2), (10, 11)), log_dirs=(0, 1), future_sizes=(4, UNKNOWN), future_dirs=(1, UNKNOWN))
+    light = picture([row("b", 0, (1, 3)), row("b", 1, (1, 2))])
+    a, b = LogDir("/a"), LogDir("/b")
+    full = picture([told])
+    full = replace(full, brokers=tuple(replace(x, log_dirs=(a, b)) for x in full.brokers))
+    p, before = with_slow_facts(light, full).partitions, light.partitions
+    assert p.future_size_bytes.tolist() == [4, UNKNOWN, UNKNOWN, UNKNOWN]
+    assert p.future_log_dir.tolist() == [1, UNKNOWN, UNKNOWN, UNKNOWN]
+    assert p.log_dir.tolist() == [0, UNKNOWN, UNKNOWN, UNKNOWN]
+    for column in ("size_bytes", "log_dir", "future_size_bytes", "future_log_dir"):
+        assert getattr(p, column).dtype == getattr(before, column).dtype, column
+    renumbered = with_slow_facts(light, full, {1: (b, a)}).partitions
+    assert renumbered.log_dir.tolist() == [1, UNKNOWN, UNKNOWN, UNKNOWN]
+    assert renumbered.log_dir.dtype == before.log_dir.dtype
+
+
+def test_partitions_that_are_added_to_the_last_topic_have_no_sizes() -> None:
+    """Nothing known stands behind them."""
+    found = sizes(with_slow_facts(picture([*KNOWN, row("d", 1, (3, 4))]), FULL))
+    assert found == {**sizes(FULL), ("d", 1, 3): UNKNOWN, ("d", 1, 4): UNKNOWN}
+
+
+def test_sizes_are_not_taken_for_those_of_another_topics_partitions() -> None:
+    """Topics have partitions of the same numbers on the same brokers."""
+    rows = [row(f"t{t}", n, (1, 2), (100 * t + 10 * n + 1, 100 * t + 10 * n + 2)) for t in range(6) for n in range(4)]
+    full = picture(rows)
+    assert sizes(with_slow_facts(picture([replace(r, sizes=(UNKNOWN, UNKNOWN)) for r in rows]), full)) == sizes(full)
+
+
+def test_a_broker_that_was_not_known_may_have_told_its_log_dirs_since() -> None:
+    """It joined after the full reading."""
+    full = replace(FULL, brokers=FULL.brokers[:3])
+    since = (LogDir("/a", 100, 50),)
+    found = with_slow_facts(FULL, full, {4: since})
+    assert found.brokers[3].log_dirs == since
+    assert sizes(found) == sizes(FULL)

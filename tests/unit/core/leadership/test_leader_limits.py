@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ballast.app.elect import over_threshold
-from ballast.core.cluster import Broker, ClusterState, ConfigValue, PartitionRow, Topic, TopicPartition, build
+from ballast.core.cluster import (
+    UNKNOWN,
+    Broker,
+    ClusterState,
+    ConfigValue,
+    PartitionRow,
+    Topic,
+    TopicPartition,
+    build,
+)
 from ballast.core.leadership.limits import (
     CLUSTER,
     DEFAULT,
@@ -49,7 +60,25 @@ def test_the_controllers_own_values_are_the_default() -> None:
 def test_ours_win_and_kraft_has_none() -> None:
     """A setting is a setting, 0 included; a KRaft controller does not go by the percentage, whatever brokers say."""
     assert imbalance_percentage(cluster(percentage="50"), 0.0) == Limit(0, SETTINGS)
+    assert check_interval_s(cluster(interval="60"), 5.0) == Limit(5, SETTINGS)
     assert imbalance_percentage(cluster("kraft", percentage="50"), None) == Limit(10, DEFAULT)
+
+
+def told_by(controller: int, **values: str | None) -> ClusterState:
+    """Brokers b1, b2, … of a ZooKeeper cluster tell these percentages."""
+    configs = {int(b[1:]): {PERCENTAGE: ConfigValue(v, "STATIC_BROKER_CONFIG")} for b, v in values.items()}
+    state = build("c", (Broker(1), Broker(2), Broker(3)), (), [], broker_configs=configs, api=frozenset({"zookeeper"}))
+    return replace(state, controller_id=controller)
+
+
+def test_while_the_controller_does_not_tell_the_strictest_broker_counts() -> None:
+    """What the controller tells counts whatever the others say; what is no number does not."""
+    assert imbalance_percentage(told_by(2, b1="5", b2="30", b3="20"), None) == Limit(30, CLUSTER)
+    assert imbalance_percentage(told_by(2, b1="25", b3="20"), None) == Limit(20, CLUSTER)
+    assert imbalance_percentage(told_by(UNKNOWN, b1="25", b2="30", b3="20"), None) == Limit(20, CLUSTER)
+    assert imbalance_percentage(told_by(UNKNOWN, b1=None, b2="", b3="20"), None) == Limit(20, CLUSTER)
+    assert imbalance_percentage(told_by(2, b2=None, b3="20"), None) == Limit(10, DEFAULT)
+    assert imbalance_percentage(told_by(UNKNOWN), None) == Limit(10, DEFAULT)
 
 
 @pytest.mark.parametrize(

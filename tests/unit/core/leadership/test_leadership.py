@@ -37,7 +37,7 @@ def row(
 def test_ratio_counts_other_leaders_and_no_leader() -> None:
     """Led by another and led by none both count as not led."""
     found = imbalance(state([row(0, 0, (0, 1)), row(1, 1, (0, 1)), row(2, NO_LEADER, (0, 1)), row(3, 1, (1, 0))]))
-    assert (found[0].preferred, found[0].not_led, found[0].ratio) == (3, 2, 2 / 3)
+    assert (found[0].broker, found[0].preferred, found[0].not_led, found[0].ratio) == (0, 3, 2, 2 / 3)
     assert (found[1].preferred, found[1].not_led, found[1].over) == (1, 0, False)
     assert found.over_ids == (0,)
     assert found.total_ratio == 2 / 4
@@ -63,6 +63,7 @@ def test_over_means_strictly_more(percent: float, not_led: int, *, over: bool) -
     """Exactly ten percent is not over ten percent, whatever binary fractions do."""
     found = imbalance(state([row(i, 1 if i < not_led else 0, (0, 1)) for i in range(10)]), percent)
     assert found[0].over is over
+    assert found.threshold_percent == percent
 
 
 def test_a_broker_that_is_no_preferred_leader_is_listed_and_never_over() -> None:
@@ -105,8 +106,16 @@ def test_elections_come_in_batches_of_the_size_asked_for() -> None:
     batches = elections(cluster, batch_size=3)
     assert [len(b) for b in batches] == [3, 3, 1]
     assert len({tp for b in batches for tp in b}) == 7
+    assert [len(b) for b in elections(cluster, batch_size=1)] == [1] * 7
     with pytest.raises(ValueError, match="batch_size"):
         elections(cluster, batch_size=0)
+
+
+def test_leaders_of_one_broker_are_elected_one_after_the_other() -> None:
+    """Brokers by id, and the partitions of each in their own order, however many there are."""
+    cluster = state([row(i, 3, (i % 3, 3)) for i in range(300)])
+    (batch,) = elections(cluster)
+    assert [name.partition for name in batch] == [i for b in range(3) for i in range(b, 300, 3)]
 
 
 def test_an_empty_cluster_is_balanced() -> None:

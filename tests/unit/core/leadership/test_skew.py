@@ -42,6 +42,48 @@ def test_racks_share_by_their_alive_brokers() -> None:
     assert preferred_skew(build("c", (Broker(1),), (Topic("t"),), [row("t", 0, (1,))])).racks == ()
 
 
+def test_bytes_are_shared_as_partitions_are() -> None:
+    """By broker and by rack; where every broker has a rack, none stands outside."""
+    brokers = tuple(Broker(b, "ab"[b // 2], alive=b < 3) for b in range(4))
+    rows = [row("t", 0, (0,), 100), row("t", 1, (1,), 20), row("t", 2, (2,), 0), row("t", 3, (0,), 30)]
+    skew = preferred_skew(build("c", brokers, (Topic("t"),), rows))
+    assert [(b.name, b.size_bytes, b.fair_bytes) for b in skew.brokers] == [
+        ("0", 130, 50.0),
+        ("1", 20, 50.0),
+        ("2", 0, 50.0),
+        ("3", 0, 0.0),
+    ]
+    assert (skew.brokers[0].bytes_ratio, skew.brokers[3].bytes_ratio) == (2.6, 0.0)
+    assert [(r.name, r.size_bytes, r.fair_bytes) for r in skew.racks] == [("a", 150, 100.0), ("b", 0, 50.0)]
+
+
+def test_one_broker_has_no_skew() -> None:
+    """All is its fair share, however different its topics are."""
+    rows = [row("few", 0, (1,)), *[row("many", i, (1,)) for i in range(5)]]
+    skew = preferred_skew(build("c", (Broker(1),), (Topic("few"), Topic("many")), rows))
+    assert (skew.brokers[0].fair_partitions, skew.brokers[0].partitions_ratio) == (6.0, 1.0)
+    assert skew.topics == ()
+
+
+def test_the_worst_topic_is_the_one_that_is_furthest_from_its_least_possible_number() -> None:
+    """Of equals the one with more on a broker; the broker is the one that has the most of it."""
+    rows = [
+        *[row("four", i, (2, 1)) for i in range(4)],
+        *[row("eight", i, (3, 1)) for i in range(8)],
+        *[row("twelve", i, ((1,), (2,), (3,), (5,), (3,), (3,), (3,), (3,), (3,), (1,), (2,), (5,))[i]) for i in range(12)],
+        *[row("uneven", i, ((1,), (2,), (2,), (2,), (2,))[i]) for i in range(5)],
+        row("zz-gone", 0, (1, 2)),
+    ]  # fmt: skip
+    topics = tuple(Topic(t, deleting=t == "zz-gone") for t in ("four", "eight", "twelve", "uneven", "zz-gone"))
+    found = preferred_skew(build("c", BROKERS, topics, rows)).topics
+    assert [(t.topic, t.partitions, t.most, t.on, t.least_possible) for t in found] == [
+        ("eight", 8, 8, 3, 2),
+        ("four", 4, 4, 2, 1),
+        ("twelve", 12, 6, 3, 3),
+        ("uneven", 5, 4, 2, 2),
+    ]
+
+
 def test_topics_worst_first_and_balanced_ones_left_out() -> None:
     """A topic spread as well as numbers allow is not named; one being deleted is not counted."""
     rows = [
@@ -58,10 +100,11 @@ def test_topics_worst_first_and_balanced_ones_left_out() -> None:
 
 def test_unknown_sizes_are_counted_and_weigh_nothing() -> None:
     """What no broker said is not zero bytes in silence."""
-    state = build("c", BROKERS, (Topic("t"),), [row("t", 0, (1, 2), None), row("t", 1, (2, 1), 7)])
-    assert partition_bytes(state).tolist() == [-1, 7]
+    rows = [row("t", 0, (1, 2), None), row("t", 1, (2, 1), 7), row("t", 2, (3, 1), None)]
+    state = build("c", BROKERS, (Topic("t"),), rows)
+    assert partition_bytes(state).tolist() == [-1, 7, -1]
     skew = preferred_skew(state)
-    assert skew.unknown_sizes == 1
+    assert skew.unknown_sizes == 2
     assert [b.size_bytes for b in skew.brokers] == [0, 7, 0, 0, 0]
 
 

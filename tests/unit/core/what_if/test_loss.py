@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.core.planner.clusters import cluster, clusters
 
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
-from ballast.core.what_if.loss import brokers_of, loss_of
+from ballast.core.what_if.loss import brokers_of, health_of, loss_of
 from ballast.errors import UsageError
 
 
@@ -82,3 +82,51 @@ def test_a_broker_that_is_down_already_changes_nothing_more() -> None:
     twice = loss_of(replace(once), frozenset({1}))
     assert twice.leaders_moved == 0
     assert twice.newly("under_replicated") == []
+
+
+def test_the_brokers_are_down_and_everything_else_is_as_it_was() -> None:
+    """A broker that is down has no host; replicas that were offline before still are; the first id is as good as any."""
+    rows = [
+        PartitionRow("t", 0, 2, (2, 0), (0, 2)),
+        PartitionRow("t", 1, 1, (1, 0), (1,), offline=(0,)),
+        PartitionRow("t", 2, 0, (0, 1), (0, 1)),
+    ]
+    brokers = tuple(Broker(b, f"r{b}", host=f"b{b}", port=9092) for b in (0, 1, 2))
+    state = build("c", brokers, (Topic("t", min_isr=1),), rows)
+    assert health_of(state).offline.tolist() == []
+    lost = loss_of(state, frozenset({2}))
+    assert (lost.brokers, lost.before) == ((2,), state)
+    assert lost.after.brokers == (*brokers[:2], Broker(2, "r2", alive=False))
+    leader, offline = lost.after.partitions.leader, lost.after.partitions.offline
+    assert leader.tolist() == [0, 1, 0]
+    assert leader.dtype == state.partitions.leader.dtype
+    assert offline.tolist() == [True, False, False, True, False, False]
+    assert lost.leaders_moved == 1
+    assert lost.health_after.offline.tolist() == []
+    assert loss_of(state, frozenset({2, 1})).brokers == (1, 2)
+
+
+def test_replicas_that_a_move_removes_are_not_missed() -> None:
+    """The move ends without them; that of a broker that is lost is not looked for either."""
+    rows = [
+        PartitionRow("t", 0, 1, (1, 2, 3), (1, 2), removing=(3,)),
+        PartitionRow("t", 1, 1, (1, 2, 3), (1, 2, 3), removing=(3,)),
+    ]
+    state = build("c", tuple(Broker(b) for b in (1, 2, 3)), (Topic("t", min_isr=1),), rows)
+    assert health_of(state).under_replicated.tolist() == []
+    assert loss_of(state, frozenset({3})).newly("under_replicated") == []
+    assert loss_of(state, frozenset({2})).newly("under_replicated") == [state.name(0)]
+
+
+def test_a_cluster_without_racks_has_none_to_lose() -> None:
+    """The refusal says so."""
+    with pytest.raises(UsageError) as caught:
+        brokers_of(build("c", (Broker(1),), (), []), (), ("r0",))
+    assert caught.value.hint == "The brokers name no rack at all."
+
+
+def test_nothing_is_lost_of_an_empty_cluster() -> None:
+    """No partition, no trouble."""
+    lost = loss_of(build("c", (Broker(1),), (), []), frozenset({1}))
+    assert lost.leaders_moved == 0
+    assert lost.newly("offline") == []

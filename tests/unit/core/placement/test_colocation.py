@@ -1,0 +1,51 @@
+"""What the loss of one broker, and of two, does to a placement, counted by hand."""
+
+from __future__ import annotations
+
+from ballast.core.placement.colocation import colocation
+
+
+def test_every_figure_of_a_small_placement() -> None:
+    """Broker 1 leads three partitions, whose next replicas are on 2 and 3; 1 and 2 share three, 4 has none."""
+    lists = [(1, 2, 3), (1, 2), (2, 1), (1, 3), (3,)]
+    assert colocation(lists, [1, 2, 3, 4]).as_json() == {
+        "partitions": 5,
+        "different_sets": 4,
+        "preferred_leaders_least": 0,
+        "preferred_leaders_most": 3,
+        "inherited_most": 2,
+        "heirs_least": 1,
+        "pair_most": 3,
+        "pair_mean": 1.0,
+    }
+
+
+def test_lists_that_repeat_leave_one_heir() -> None:
+    """All that broker 1 leads falls on broker 2; where the next replicas differ, on two brokers."""
+    repeating, varied = [(1, 2, 3)] * 2, [(1, 2, 3), (1, 3, 2)]
+    same, other = colocation(repeating, [1, 2, 3]), colocation(varied, [1, 2, 3])
+    assert (same.inherited_most, same.heirs_least) == (2, 1)
+    assert (other.inherited_most, other.heirs_least) == (1, 2)
+    assert same.different_sets == other.different_sets == 1
+    assert (same.pair_most, same.pair_mean) == (2, 2.0)
+
+
+def test_the_mean_is_over_all_pairs_of_brokers() -> None:
+    """Those that share no partition count; two places are told."""
+    assert colocation([(1, 2)], [1, 2, 3]).pair_mean == 0.33
+    assert colocation([(1, 2), (2, 3)], [1, 2, 3]).pair_mean == 0.67
+    assert colocation([(1, 2)] * 3, [1, 2]).pair_mean == 3.0
+
+
+def test_leaders_are_counted_on_the_brokers_that_are_asked_for() -> None:
+    """Only theirs are compared; one that leads none has the least."""
+    figures = colocation([(1, 2), (1, 2), (2, 1), (9, 1)], [1, 2])
+    assert (figures.preferred_leaders_least, figures.preferred_leaders_most) == (1, 2)
+
+
+def test_nothing_placed_and_single_replicas_lose_no_pair() -> None:
+    """Every figure is zero where there is nothing to count."""
+    assert set(colocation([], []).as_json().values()) == {0}
+    alone = colocation([(1,), (2,)], [1, 2])
+    assert (alone.inherited_most, alone.heirs_least, alone.pair_most, alone.pair_mean) == (0, 0, 0, 0.0)
+    assert colocation([(1,)], [1]).pair_mean == 0.0
