@@ -26,6 +26,8 @@ from ballast.core.cluster import (
 )
 from ballast.core.cluster.balancers import other_balancers
 from ballast.core.leadership.limits import CLUSTER, SETTINGS, Limit
+from ballast.core.planner.cross_rack_policy import CrossRackPolicy
+from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.status import ClusterStatus, cluster_status, unhealthy_partitions
 from ballast.core.throttles.stale import find_throttles
 
@@ -165,6 +167,16 @@ def test_version_and_mode_are_told() -> None:
     assert cluster_status(state(api=frozenset({"zookeeper"}))).mode == "zookeeper"
 
 
+def test_why_traffic_between_racks_is_unknown_is_told_where_settings_ask_for_it() -> None:
+    """Without a word of it in the settings nothing is missed."""
+    asked = PlannerPolicy(cross_rack=CrossRackPolicy(price_per_gib=0.02))
+    picture, rackless = state(), replace(state(), brokers=(Broker(1),))
+    for cluster in (picture, rackless):
+        assert cluster_status(cluster).cross_rack_unknown is None
+    assert cluster_status(picture, policy=asked).cross_rack_unknown == "what producers write is not known"
+    assert cluster_status(rackless, policy=asked).cross_rack_unknown == "broker 1 names no rack"
+
+
 def test_each_move_in_flight_is_told_with_its_own_copies() -> None:
     """What is copied is what the new replicas hold, and the whole is the leader's size for each; neither is guessed."""
     moves = [
@@ -172,14 +184,14 @@ def test_each_move_in_flight_is_told_with_its_own_copies() -> None:
         row(1, 1, (2, 3, 1), (1,), adding=(2, 3), removing=(1,), sizes=(4, 6, 10)),
         row(2, 1, (2, 3, 1), (1,), adding=(2, 3), removing=(1,), sizes=(4, UNKNOWN, 10)),
         row(3, 1, (2, 1), (1,), adding=(2,), sizes=(0, 0)),
-        row(4, 1, (2, 1), (1,), adding=(2,), sizes=(1, UNKNOWN)),
+        row(4, 1, (2, 3, 1), (1,), adding=(2, 3), sizes=(1, 2, UNKNOWN)),
         row(5, NO_LEADER, (2, 1), (1,), adding=(2,), sizes=(1, 1)),
         row(6, 1, (1, 2), (1, 2), removing=(2,), sizes=(9, UNKNOWN)),
         row(7, 1, (1, 2), (1, 2), sizes=(500, 500)),
     ]
     told = cluster_status(state(*moves)).moving
     assert [m.name.partition for m in told] == [1, 2, 3, 4, 5, 6]
-    assert [m.copied_bytes for m in told] == [10, UNKNOWN, 0, 1, 1, 0]
+    assert [m.copied_bytes for m in told] == [10, UNKNOWN, 0, 3, 1, 0]
     assert [m.total_bytes for m in told] == [20, 20, 0, UNKNOWN, UNKNOWN, 0]
     assert (told[0].replicas, told[0].adding, told[0].removing) == ((2, 3, 1), (2, 3), (1,))
 

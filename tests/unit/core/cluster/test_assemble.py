@@ -172,6 +172,28 @@ def test_what_is_not_per_partition_is_told_as_it_was_read() -> None:
     assert found.controller_id == 1
 
 
+def test_a_move_of_what_metadata_does_not_list_colours_nothing_and_hides_no_other() -> None:
+    """Its topic is deleted, or its partition is not there yet."""
+    topics, none = [Topic("a"), Topic("b")], np.zeros(6, np.bool_)
+    columns = PartitionColumns(
+        topics=topics,
+        topic=np.array([0, 0, 1], np.int32),
+        number=np.array([0, 2, 0], np.int32),
+        leader=np.array([1, 1, 1], np.int32),
+        replicas=np.array([2, 2, 2], np.int32),
+        replica=np.array([1, 2] * 3, np.int32),
+        in_sync=~none,
+        offline=none,
+    )
+    change = Change(union=(1, 2), adding=(2,), removing=(1,))
+    unlisted = [TopicPartition("gone", 0), TopicPartition("a", 1), TopicPartition("b", 7)]
+    listed = TopicPartition("a", 2)
+    for names in ([*unlisted, listed], [unlisted[1], listed], unlisted[2:]):
+        found = assemble(Facts("c", 0, []), columns, moves=dict.fromkeys(names, change)).partitions
+        assert found.adding.tolist() == [False, False, False, listed in names, False, False]
+        assert found.removing.tolist() == [False, False, listed in names, False, False, False]
+
+
 MOVE = Change(union=(3, 1, 2), adding=(3,), removing=(2,))
 
 

@@ -192,10 +192,12 @@ def test_manual_expansion_skips_the_existing_and_checks_the_rest() -> None:
     for bad, reason in (
         ({**manual, 3: (0, 0)}, "more than once"),
         ({**manual, 3: (0, 7)}, "broker 7, which is not available"),
+        ({**manual, 3: (8, 7)}, "brokers 7, 8, which are not available"),
         ({**manual, 3: (0,)}, "where 2 are expected"),
+        ({**manual, 2: (2,), 3: (0,)}, "where 2 are expected"),
         ({**manual, 3: ()}, "empty"),
         ({0: (), 1: (), 2: (2, 0), 5: (0, 1)}, "consecutive"),
-        ({2: (2, 0), 3: (0, 1)}, "List every partition"),
+        ({2: (2, 0), 3: (0, 1)}, "lists 2 partitions, and the topic is to have 4. List every partition"),
     ):
         with pytest.raises(InvalidReplicaAssignment) as caught:
             check_manual_expansion(existing, 4, bad, {0, 1, 2})
@@ -206,15 +208,17 @@ def test_manual_form_in_and_out() -> None:
     """``0:1:2,0:1:2`` with space around ids and trailing separators, as the stock tool takes it."""
     assert parse_manual("0:1:2,1:2:0") == {0: (0, 1, 2), 1: (1, 2, 0)}
     assert parse_manual(" 0 : 1,+1:0:,,") == {0: (0, 1), 1: (1, 0)}
+    assert parse_manual("0:1,") == parse_manual("0:1:") == {0: (0, 1)}
     assert format_manual({1: (1, 0), 0: (0, 1)}) == "0:1,1:0"
     for text, reason in (
-        ("0:1,1", "different replication factor"),
+        ("0:1,1", "different replication factor: 1 after 0:1"),
         ("0:0", "duplicate entries"),
-        ("0:x", "'x', which is not a broker id"),
+        ("0:1,0:x", "Partition 1 names 'x', which is not a broker id. Write brokers as numbers"),
         ("", "'', which is not a broker id"),
         ("0:1,,1:0", "''"),
         ("-1:0", "broker -1"),
-        ("0:99999999999", "99999999999"),
+        ("0:99999999999", "broker 99999999999; ids run"),
+        ("0:" + "9" * 20, "broker 99999999999999999999; ids run"),
         ("0:" + "9" * 5000, "broker 99999999999999999999…; ids run"),
     ):
         with pytest.raises(InvalidReplicaAssignment) as caught:
