@@ -15,6 +15,7 @@ from ballast.cli.commands.plan.command import EXIT_PENDING, plan
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.leadership.plan import balance, leader_plan
+from ballast.core.plan import Reason
 from ballast.core.plan.file import dumps, loads
 from ballast.core.stock.files import parse_reassignment
 from ballast.errors import UsageError
@@ -40,6 +41,58 @@ def test_counts_are_balanced_and_leaders_elected() -> None:
     assert (made.status, made.bytes_moved, made.fingerprint) == ("meets-all-goals", 0, fingerprint(state))
     assert all(m.is_reorder for m in made.moves)
     assert loads(dumps(made)) == made
+
+
+def test_a_plan_says_what_it_does_and_what_for() -> None:
+    """No byte is moved, which is the least; every move has its reason, in the measure that was asked for."""
+    state = cluster()
+    made = leader_plan(state, balance(state, "counts"), created_at_ms=5)
+    assert (made.intent, made.cluster_id, made.created_at_ms, made.assumptions) == (
+        "leaders --least counts",
+        "c",
+        5,
+        (),
+    )
+    assert (made.bound_bytes, made.bound_method) == (0, "no byte moves")
+    assert made.summary == {
+        "reorders": 6,
+        "leader_balance": {
+            "measure": "counts",
+            "most_before": 9,
+            "most_after": 3,
+            "bound": 3,
+            "gap": 0.0,
+            "brokers": [
+                {"broker": 1, "before": 9, "after": 3},
+                {"broker": 2, "before": 0, "after": 3},
+                {"broker": 3, "before": 0, "after": 3},
+            ],
+            "unknown_sizes": 0,
+        },
+    }
+    told = "lowers the most preferred leaders of a broker to 3; no data moves"
+    assert {m.reason for m in made.moves} == {Reason("leader-balance", told)}
+    told = "lowers the most bytes led of a broker to 15; no data moves"
+    assert {m.reason for m in balance(state, "bytes").moves} == {Reason("leader-balance", told)}
+
+
+def test_counts_take_no_change_that_lowers_nothing() -> None:
+    """Five partitions that only brokers 2 and 3 hold leave one of these with three, whatever broker 1 is given."""
+    lists = [(2, 3), (3, 2), (3, 2), (3, 2), (2, 3), (2, 1, 3)]
+    state = cluster([PartitionRow("t", i, r[0], r, r) for i, r in enumerate(lists)])
+    found = balance(state, "counts")
+    assert (found.most_before, found.found.maximum, found.moves) == (3, 3, ())
+
+
+def test_excluded_brokers_and_other_topics() -> None:
+    """A broker that is excluded leads nothing afterwards and counts for nothing before; other topics stay as they are."""
+    state = cluster()
+    found = balance(state, "counts", excluded=(1,))
+    assert (found.brokers.tolist(), found.before.tolist()) == ([2, 3], [0, 0])
+    assert len(found.moves) == 9
+    assert {m.new[0] for m in found.moves} == {2, 3}
+    kept = balance(state, "counts", topics=("other",))
+    assert (kept.moves, kept.before.tolist()) == ((), [9, 0, 0])
 
 
 def test_bytes_are_balanced_within_the_gap_that_is_stated() -> None:
@@ -72,7 +125,10 @@ def test_balance_is_nothing_to_do() -> None:
 def test_unknown_sizes_are_admitted() -> None:
     """A partition without a size weighs nothing, and the plan says so."""
     state = cluster([PartitionRow("t", 0, 1, (1, 2), (1, 2))])
-    made = leader_plan(state, balance(state, "bytes"))
+    found = balance(state, "bytes")
+    assert (found.most_before, found.unknown_sizes) == (0, 1)
+    assert balance(state, "counts").unknown_sizes == 0
+    made = leader_plan(state, found)
     assert made.assumptions == ("1 partitions count as empty, since no broker said their size",)
 
 
