@@ -243,3 +243,17 @@ def test_no_broker_may_lead() -> None:
     found = balance_counts(choices(state))
     assert (found.maximum, found.bound, found.gap) == (0, 0, 0.0)
     assert reorder_moves(state, found) == ()
+
+
+def test_no_partition_is_led_by_any() -> None:
+    """A cluster without topics is an empty problem too."""
+    assert len(choices(cluster([]))) == 0
+    assert balance_counts(choices(cluster([]))).load.tolist() == [0, 0, 0]
+    found = balance_weights(choices(cluster([])), np.zeros(0, np.int64))
+    assert (found.load.tolist(), found.bound, found.gap) == ([0, 0, 0], 0, 0.0)
+
+
+def test_partitions_that_weigh_nothing_need_no_change() -> None:
+    """No broker leads a byte, which no choice betters."""
+    found = balance_weights(problem([((0, 1), 0)] * 3, 2), np.zeros(3, np.int64))
+    assert (found.maximum, found.bound, found.changed.tolist()) == (0, 0, [])
