@@ -81,6 +81,13 @@ def test_no_broker_is_listed_twice_and_racks_are_apart(names: str) -> None:
     assert sorted(single) == [(b.id,) for b in brokers]
 
 
+def test_as_many_replicas_as_brokers_lie_on_every_broker() -> None:
+    """A rack that has no broker left is passed over."""
+    for names in ("aaab", "aab-", "----"):
+        found = place_striped(racked(names), 12, 4, JavaRandom(2)).values()
+        assert all(sorted(replicas) == [0, 1, 2, 3] for replicas in found)
+
+
 def test_racks_count_as_asked_or_as_the_controller_counts_them() -> None:
     """Where only some brokers have one, the stock tool refuses, and the controller places."""
     mixed = racked("aab-")
