@@ -97,7 +97,7 @@ function drawTop(s) {
 }
 
 /** What the reading lacks, in a sentence for each reason; that a broker does not answer is told by its own state. */
-function missing(c) {
+function lacking(c) {
   const silent = new Set(c.brokers.filter((b) => !b.alive || !b.reachable).map((b) => `broker ${b.id}`));
   const groups = new Map();
   for (const gap of c.gaps) {
@@ -114,7 +114,7 @@ function drawBanners(s) {
   if (s.pause) list.push(["warn", `Paused by ${s.pause.by} since ${when(s.pause.since)}${s.pause.reason ? `: ${s.pause.reason}` : ""}. Nothing new starts.`]);
   if (s.settingsProblem) list.push(["bad", `The newest settings are not active: ${s.settingsProblem}`]);
   for (const other of s.others) if (other.blocking) list.push(["warn", `Waiting for another balancer or reassignment: ${other.sentence}`]);
-  if (s.cluster) list.push(...missing(s.cluster).map((text) => ["warn", text]));
+  if (s.cluster) list.push(...lacking(s.cluster).map((text) => ["warn", text]));
   if (s.throttlesToRestore && !s.run && !s.runElsewhere) list.push(["warn", `${plural(s.throttlesToRestore, "throttle")} set by Ballast not yet removed.`]);
   draw("banners", list, () => list.map(([tone, text]) => h("p", { class: "banner", "data-tone": tone }, text)));
 }
