@@ -33,9 +33,9 @@ JAVA_NAMED: Final = "BALLAST_TEST_JAVA_IMAGE"
 LOCKS: Final = {
     "ballast": ("runtime", "loops"),
     "ballast-history": ("runtime", "loops", "history"),
-    "ballast-spark": ("runtime", "loops", "build", "spark"),
+    "ballast-spark": ("runtime", "loops", "history", "build", "spark"),
 }
-"""What each target installs."""
+"""What each target installs, and the stages before it, which Docker's own builder makes as well."""
 WHEELS: Final = "deploy/wheels"
 """The Dockerfile's folder of packages, with one for each lock: what targets have in common is built once."""
 PREFIX: Final = "/usr/local"
