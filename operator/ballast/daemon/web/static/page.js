@@ -103,9 +103,11 @@ function lacking(c) {
   for (const gap of c.gaps) {
     if (silent.has(gap.subject)) continue;
     const key = `${gap.missing} ${gap.reason}`;
-    groups.set(key, [...(groups.get(key) || []), gap]);
+    const group = groups.get(key);
+    if (group) group.more += 1;
+    else groups.set(key, { first: gap, more: 0 });
   }
-  return [...groups.values()].map(([first, ...more]) => `Missing: ${first.missing} of ${first.subject}${more.length ? ` and ${more.length} more` : ""} (${first.reason})`);
+  return [...groups.values()].map(({ first, more }) => `Missing: ${first.missing} of ${first.subject}${more ? ` and ${more} more` : ""} (${first.reason})`);
 }
 
 function drawBanners(s) {
