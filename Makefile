@@ -7,7 +7,7 @@ TEST ?= tests
 # Compiled modules are kept, whatever the shell says: each `ballast` that a test starts would compile them all anew.
 export PYTHONDONTWRITEBYTECODE =
 # Processes that share the tests; most of them wait for brokers most of the time.
-PROCESSES ?= 4
+PROCESSES ?= 6
 # Of simulated runs with faults.
 SEEDS ?= 10000
 FIRST ?= 0
@@ -51,7 +51,7 @@ check: python
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/commit_subjects.py
-	@$(BIN)/python -m pytest -q -n $(PROCESSES) tests/unit
+	@$(BIN)/python -m pytest -q -n auto tests/unit
 
 seeds: setup
 	@$(BIN)/python -m tests.sim.seeds --seeds $(SEEDS) --first $(FIRST)
