@@ -20,6 +20,7 @@ from ballast.core.cluster.drain import Drain
 from ballast.core.cluster.isr import leaves_every_isr_after_s
 from ballast.core.cluster.min_isr import min_isr_unknown, under_min_isr, under_replicated
 from ballast.core.leadership import LeaderImbalance, imbalance
+from ballast.core.leadership.imbalance import deleting_rows
 from ballast.core.leadership.limits import Limit, imbalance_percentage
 from ballast.core.planner import cross_rack
 from ballast.core.planner.cross_rack_policy import CrossRackPolicy
@@ -255,11 +256,10 @@ def judged_ranges(state: ClusterState, policy: PlannerPolicy) -> tuple[Range, ..
 
 def unhealthy_partitions(state: ClusterState) -> Unhealthy:
     """Name the partitions that are not well; topics being deleted do not count."""
-    doomed = np.array([t.deleting for t in state.topics], np.bool_)
-    well = doomed[state.partitions.topic] if len(doomed) else np.zeros(0, np.bool_)
+    deleting = deleting_rows(state)
 
     def names(rows: Flags) -> tuple[TopicPartition, ...]:
-        return tuple(state.name(row) for row in np.flatnonzero(rows & ~well).tolist())
+        return tuple(state.name(row) for row in np.flatnonzero(rows & ~deleting).tolist())
 
     return Unhealthy(
         offline=names(state.partitions.leader == NO_LEADER),

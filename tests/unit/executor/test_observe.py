@@ -640,24 +640,27 @@ def of_one(*places: ReplicaLog) -> dict[int, BrokerLogs]:
         pytest.param(of_one(THERE), {}, Moved, id="there"),
         pytest.param(None, {}, Relocating, id="not-read"),
         pytest.param({}, {}, Relocating, id="silent"),
-        pytest.param(of_one(HERE), {"copied_bytes": 40}, Failed, id="gone"),
+        pytest.param(of_one(HERE), {"seen": True}, Failed, id="gone"),
         pytest.param(of_one(HERE), {}, Relocating, id="never-seen"),
-        pytest.param(of_one(HERE), {"copied_bytes": 40, **CANCELLED}, Relocating, id="gone-as-asked"),
+        pytest.param(of_one(HERE), {"seen": True, **CANCELLED}, Relocating, id="gone-as-asked"),
     ],
 )
 def test_a_copy_between_log_dirs_after_one_look(
     read: Mapping[int, BrokerLogs] | None, known: dict[str, Any], expected: type[Stage]
 ) -> None:
     """It has arrived when its broker says so, and is over when others stopped it."""
-    stage = Relocating(grown_at_s=999.0, mark_s=999.0)
-    m = after(stage, seen((1, 2), logs=read), move=STAYS, **known)
+    seen_on = frozenset({1}) if known.get("seen") else frozenset()
+    stage = Relocating(grown_at_s=999.0, mark_s=999.0, seen_on=seen_on)
+    m = after(stage, seen((1, 2), logs=read), move=STAYS, **{k: v for k, v in known.items() if k != "seen"})
     assert type(m.stage) is expected
     if expected is Failed:
         assert (m.stage, m.note, m.entered_s) == (Failed("log-dir"), note("copy-gone", broker=1), NOW.s)
     if expected is Moved:
         assert (m.stage, m.note, m.entered_s) == (Moved(), None, NOW.s)
-    given_up = after(replace(stage, given_up=True), seen((1, 2), logs=of_one(HERE)), move=STAYS, copied_bytes=40)
-    assert isinstance(given_up.stage, Relocating)
+    if isinstance(m.stage, Relocating):
+        assert m.stage.seen_on == (seen_on | {1} if read == of_one(HERE, COPY) else seen_on)
+    given_up = replace(stage, given_up=True, seen_on=frozenset({1}))
+    assert isinstance(after(given_up, seen((1, 2), logs=of_one(HERE)), move=STAYS).stage, Relocating)
 
 
 def test_bytes_between_log_dirs_come_on_top_of_those_from_other_brokers() -> None:

@@ -16,7 +16,7 @@ from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Progressed, RunResult
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.relocation import QUIET_S, between_dirs, home_of, stopped_on, taken_back
+from ballast.executor.machine.relocation import QUIET_S, between_dirs, copies_seen, home_of, stopped_on, taken_back
 from ballast.executor.machine.run import MoveRun, Now
 from ballast.executor.machine.stages import Moving, Relocating
 from ballast.executor.machine.step import Command
@@ -267,14 +267,32 @@ def test_bytes_in_log_dirs_are_counted_on_every_broker_that_is_named(
         pytest.param(SECOND, told(b1=(HERE,), b2=(HERE,)), 2, id="gone-beside-one-that-is-not-named"),
         pytest.param(SECOND, told(b2=()), 2, id="gone-with-its-replica"),
         pytest.param(SECOND, told(b2=(HERE, replace(COPY, size_bytes=30))), None, id="smaller-than-it-was"),
-        pytest.param(SECOND, told(b2=(HERE, replace(COPY, size_bytes=50))), None, id="as-large-as-it-was"),
-        pytest.param(BOTH, told(b1=(HERE, replace(COPY, size_bytes=45)), b2=(HERE,)), 2, id="one-of-two"),
+        pytest.param(SECOND, told(b2=(THERE,)), None, id="arrived"),
+        pytest.param(BOTH, told(b1=(HERE, replace(COPY, size_bytes=95)), b2=(HERE,)), 2, id="one-of-two"),
+        pytest.param(BOTH, told(b1=(HERE,), b2=(HERE, COPY)), None, id="the-other-was-never-seen"),
         pytest.param(SECOND, None, None, id="not-read"),
-        pytest.param(replace(SECOND, old=(3, 2)), told(b2=(HERE,)), None, id="bytes-of-other-brokers-count"),
+        pytest.param(SECOND, told(b1=(HERE,)), None, id="its-broker-was-not-read"),
+        pytest.param(replace(SECOND, old=(3, 2)), told(b2=(HERE,)), 2, id="gone-after-copies-from-other-brokers"),
     ],
 )
 def test_a_copy_that_was_seen_and_is_gone_is_told_by_its_broker(
     move: Move, logs: Mapping[int, BrokerLogs] | None, stopped: int | None
 ) -> None:
     """A copy that is there, however small it has become, has not been stopped."""
-    assert stopped_on(MoveRun(move, Relocating(), copied_bytes=50), look(logs)) == stopped
+    stage = Relocating(seen_on=frozenset({2}))
+    assert stopped_on(MoveRun(move, stage, copied_bytes=50), stage, look(logs)) == stopped
+
+
+@pytest.mark.parametrize(
+    ("logs", "seen"),
+    [
+        pytest.param(told(b1=(HERE, COPY), b2=(HERE,)), {1, 3}, id="a-copy"),
+        pytest.param(told(b1=(THERE,), b2=(HERE, COPY)), {1, 2, 3}, id="arrived-and-a-copy"),
+        pytest.param(told(b2=(HERE,)), {3}, id="none"),
+        pytest.param(None, {3}, id="not-read"),
+    ],
+)
+def test_copies_that_were_seen_are_remembered_by_broker(logs: Mapping[int, BrokerLogs] | None, seen: set[int]) -> None:
+    """What was seen before stays so; another log dir than the one asked for does not count."""
+    stage = Relocating(seen_on=frozenset({3}))
+    assert copies_seen(MoveRun(BOTH, stage), stage, look(logs)) == seen

@@ -15,8 +15,8 @@ from ballast.executor.machine.transitions import elect_to, move_to
 MOVE = Move("t", 0, (1, 2), (3, 2), 100)
 NOW = Now(50_000, 50.0)
 SAID = note("not-shown")
-MOVING = Moving(10.0, 20.0, 30, (2, 1), raced=True, cancel_at_s=40.0)
-STALLED = Stalled(10.0, 20.0, 30, (2, 1), raced=True, cancel_at_s=40.0, cause="slow")
+MOVING = Moving(10.0, 20.0, 30, (2, 1), raced=True, cancel_at_s=40.0, unlisted_since_s=50.0)
+STALLED = Stalled(10.0, 20.0, 30, (2, 1), raced=True, cancel_at_s=40.0, unlisted_since_s=50.0, cause="slow")
 
 
 def test_a_move_that_stands_still_and_goes_on_is_the_same_reassignment() -> None:

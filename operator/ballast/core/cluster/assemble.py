@@ -134,13 +134,13 @@ def _sorted(columns: PartitionColumns) -> PartitionColumns:
     by_name = sorted(range(len(columns.topics)), key=lambda i: columns.topics[i].name)
     rank = np.empty(len(by_name), np.int32)
     rank[by_name] = np.arange(len(by_name), dtype=np.int32)
-    topic = rank[columns.topic] if by_name else columns.topic
+    topic = rank[columns.topic]
     order = np.lexsort((columns.number, topic))
     start = np.concatenate(([0], np.cumsum(columns.replicas, dtype=np.int64)))
     counts = columns.replicas[order]
     # For each row in the new order: the run of its replicas in the old flat columns.
     first = np.repeat(start[:-1][order] - np.concatenate(([0], np.cumsum(counts, dtype=np.int64)[:-1])), counts)
-    flat = first + np.arange(int(counts.sum()), dtype=np.int64) if len(order) else np.zeros(0, np.int64)
+    flat = first + np.arange(int(counts.sum()), dtype=np.int64)
     return PartitionColumns(
         topics=[columns.topics[i] for i in by_name],
         topic=topic[order],

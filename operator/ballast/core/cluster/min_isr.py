@@ -47,9 +47,14 @@ def in_sync_counts(state: ClusterState) -> Ints:
     return _counts(state, state.partitions.in_sync)
 
 
+def replication_factors(state: ClusterState) -> Ints:
+    """By partition: how many replicas it has, apart from replicas being added."""
+    return _counts(state, ~state.partitions.adding)
+
+
 def under_replicated(state: ClusterState) -> Flags:
-    """By partition: is its ISR smaller than the replica count that it has apart from replicas being added?"""
-    return np.asarray(in_sync_counts(state) < _counts(state, ~state.partitions.adding))
+    """By partition: is its ISR smaller than its replication factor?"""
+    return np.asarray(in_sync_counts(state) < replication_factors(state))
 
 
 def under_min_isr(state: ClusterState) -> Flags:

@@ -118,7 +118,7 @@ def _renumbered(
 def _same_replicas(p: Partitions, q: Partitions, topics: Ints) -> tuple[Ints, Flags]:
     """Per replica of ``q``: where it stands among those of ``p``, and whether it does."""
     brokers = np.unique(np.concatenate([p.replica, q.replica]))
-    numbers = 1 + max(p.number.max(initial=0), q.number.max(initial=0))
+    numbers = 1 + max(p.number.max(), q.number.max(initial=0))
     before = _replica_keys(p, p.topic, brokers, int(numbers))
     wanted = _replica_keys(q, topics[q.topic], brokers, int(numbers))
     order = np.argsort(before, kind="stable")

@@ -121,8 +121,7 @@ def tally(
 
 def deleting_rows(state: ClusterState) -> Flags:
     """Per partition: is its topic queued for deletion?"""
-    doomed = np.array([t.deleting for t in state.topics], np.bool_)
-    return doomed[state.partitions.topic] if len(doomed) else np.zeros(0, np.bool_)
+    return np.array([t.deleting for t in state.topics], np.bool_)[state.partitions.topic]
 
 
 def imbalance(state: ClusterState, threshold_percent: float = DEFAULT_THRESHOLD_PERCENT) -> LeaderImbalance:

@@ -102,7 +102,7 @@ def choices(
     fixed_topic = np.array(
         [t.name in pinned or (topics is not None and t.name not in topics) for t in state.topics], np.bool_
     )
-    fixed = state.moving | (fixed_topic[p.topic] if len(fixed_topic) else np.zeros(len(p), np.bool_))
+    fixed = state.moving | fixed_topic[p.topic]
     is_home = p.replica == state.preferred[rows]
     keep = np.isin(p.replica, brokers) & ~p.removing & ~deleting_rows(state)[rows] & (is_home | ~fixed[rows])
     kept_row, kept_home = rows[keep], is_home[keep]

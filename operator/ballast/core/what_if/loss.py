@@ -11,8 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ballast.core.cluster import NO_LEADER, UNKNOWN, ClusterState, Flags, Ints, SmallInts, TopicPartition
-from ballast.core.cluster.min_isr import min_isrs
+from ballast.core.cluster import NO_LEADER, ClusterState, Flags, Ints, SmallInts, TopicPartition
+from ballast.core.cluster.min_isr import (
+    at_min_isr,
+    min_isr_unknown,
+    min_isrs,
+    replication_factors,
+    under_min_isr,
+    under_replicated,
+)
 from ballast.errors import UsageError
 
 
@@ -101,19 +108,15 @@ def without(state: ClusterState, brokers: frozenset[int]) -> ClusterState:
 
 def health_of(state: ClusterState) -> Health:
     """Count what is in trouble, in one picture."""
-    p = state.partitions
-    row = _row(state)
-    in_sync = np.bincount(row, weights=p.in_sync, minlength=len(p)).astype(np.int64)
-    members = np.bincount(row, weights=~p.removing, minlength=len(p)).astype(np.int64)
-    least = min_isrs(state)
-    led, known = p.leader >= 0, least != UNKNOWN
-    lacking = led & (in_sync < members)
+    led = state.partitions.leader != NO_LEADER
+    # Where min ISR is the replication factor, being at it is no news.
+    spare = replication_factors(state) > min_isrs(state)
     return Health(
         offline=np.flatnonzero(~led),
-        under_min_isr=np.flatnonzero(led & (in_sync < least)),
-        at_min_isr=np.flatnonzero(led & known & (in_sync == least) & (members > least)),
-        under_replicated=np.flatnonzero(lacking),
-        min_isr_unknown=np.flatnonzero(lacking & ~known),
+        under_min_isr=np.flatnonzero(led & under_min_isr(state)),
+        at_min_isr=np.flatnonzero(led & at_min_isr(state) & spare),
+        under_replicated=np.flatnonzero(led & under_replicated(state)),
+        min_isr_unknown=np.flatnonzero(led & min_isr_unknown(state)),
     )
 
 

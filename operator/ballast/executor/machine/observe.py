@@ -12,7 +12,7 @@ from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.executor.machine.notes import Note, note
 from ballast.executor.machine.observation import Picture, target
 from ballast.executor.machine.patience import marked, overdue
-from ballast.executor.machine.relocation import between_dirs, stopped_on
+from ballast.executor.machine.relocation import between_dirs, copies_seen, stopped_on
 from ballast.executor.machine.run import ElectionStage, MoveRun, Now, Phase, Run, with_moves
 from ballast.executor.machine.stages import (
     Cancelling,
@@ -308,10 +308,11 @@ def _relocating(m: MoveRun, stage: Relocating, look: _Look) -> MoveRun:
         unknown = m.move.named_dirs.keys() - look.picture.logs.keys()
         return m if unknown else move_to(m, Moved(), look.now)
     ours = stage.given_up or look.run.phase is Phase.CANCELLING
-    stopped = None if ours else stopped_on(m, look.picture)
+    stopped = None if ours else stopped_on(m, stage, look.picture)
     if stopped is not None:
         return move_to(m, Failed("log-dir"), look.now, note("copy-gone", broker=stopped))
-    return m
+    seen_on = copies_seen(m, stage, look.picture)
+    return m if seen_on == stage.seen_on else replace(m, stage=replace(stage, seen_on=seen_on))
 
 
 def misplaced(m: MoveRun, picture: Picture) -> dict[int, str]:

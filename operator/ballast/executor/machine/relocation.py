@@ -77,16 +77,23 @@ def between_dirs(m: MoveRun, picture: Picture) -> tuple[int, int] | None:
     return done, total
 
 
-def stopped_on(m: MoveRun, picture: Picture) -> int | None:
+def copies_seen(m: MoveRun, stage: Relocating, picture: Picture) -> frozenset[int]:
+    """The brokers on which the replica, or a copy of it, was ever seen in the log dir asked for."""
+    logs = picture.logs or {}
+    return stage.seen_on | {b for b, path in m.move.named_dirs.items() if b in logs and _is_in(logs[b], m, path)}
+
+
+def stopped_on(m: MoveRun, stage: Relocating, picture: Picture) -> int | None:
     """The broker on which a copy that had been seen is gone without having arrived: not ours to begin again.
 
     A copy that was never seen may have been ordered in vain, and is ordered again.
     """
-    figures = None if m.move.adding else between_dirs(m, picture)
-    if figures is None or figures[0] >= m.copied_bytes:
-        return None
-    for broker, path in zip(m.move.new, m.move.log_dirs or (), strict=False):
-        places = (picture.logs or {})[broker].replicas.get(m.move.name, ()) if path != "any" else ()
-        if path != "any" and not any(p.log_dir == path for p in places):
+    logs = picture.logs or {}
+    for broker, path in m.move.named_dirs.items():
+        if broker in stage.seen_on and broker in logs and not _is_in(logs[broker], m, path):
             return broker
     return None
+
+
+def _is_in(logs: BrokerLogs, m: MoveRun, path: str) -> bool:
+    return any(p.log_dir == path for p in logs.replicas.get(m.move.name, ()))

@@ -6,8 +6,8 @@ whether it ``raced``; the rest is seen again after a restart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Final
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,7 @@ class Moving(Reassigning):
 
     def stalled(self, cause: str) -> Stalled:
         """The same reassignment, standing still; its clock goes on, or it could stall and recover without end."""
-        return Stalled(
-            self.grown_at_s, self.mark_s, self.mark_left_bytes, self.way_back, self.raced, self.cancel_at_s, cause=cause
-        )
+        return Stalled(**_of_reassignment(self), cause=cause)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,11 @@ class Stalled(Reassigning):
 
     def recovered(self, now_s: float) -> Moving:
         """The same reassignment, copying again."""
-        return Moving(now_s, self.mark_s, self.mark_left_bytes, self.way_back, self.raced, self.cancel_at_s)
+        return Moving(**{**_of_reassignment(self), "grown_at_s": now_s})
+
+
+def _of_reassignment(stage: Reassigning) -> dict[str, Any]:
+    return {f.name: getattr(stage, f.name) for f in fields(Reassigning)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,8 @@ class Relocating(Copying):
     """With a ``cause``: when the first was found."""
     given_up: bool = False
     """Copies between log dirs that were given up are being stopped: see ``relocation``."""
+    seen_on: frozenset[int] = frozenset()
+    """Brokers that have told of the replica, or a copy of it, in the log dir asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.core.planner.clusters import cluster, clusters
 
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
+from ballast.core.status import unhealthy_partitions
 from ballast.core.what_if.loss import brokers_of, health_of, loss_of
 from ballast.errors import UsageError
 
@@ -52,6 +53,23 @@ def test_each_trouble_is_counted_once_and_named() -> None:
     assert lost.leaders_moved == 2
     assert lost.after.partitions.leader.tolist() == [2, 3, -1, 2]
     assert lost.after.isr(2) == (1,)
+
+
+def test_a_replica_that_a_move_adds_is_not_missing() -> None:
+    """As in Kafka's own count and in ``status``; one that a move removes is counted until the move has ended."""
+    rows = [
+        PartitionRow("t", 0, 1, (1, 2, 3), (1, 2), adding=(3,)),
+        PartitionRow("t", 1, 1, (1, 2, 3), (1, 2), removing=(3,)),
+        PartitionRow("t", 2, 1, (1, 2, 3), (1,), adding=(3,)),
+        PartitionRow("t", 3, 1, (1, 2, 3), (1, 2, 3), removing=(3,)),
+    ]
+    state = build("c", (Broker(1), Broker(2), Broker(3)), (Topic("t", min_isr=2),), rows)
+    health = health_of(state)
+    assert health.under_replicated.tolist() == [1, 2]
+    assert [str(name) for name in unhealthy_partitions(state).under_replicated] == ["t-1", "t-2"]
+    assert health.under_min_isr.tolist() == [2]
+    assert health.at_min_isr.tolist() == [1]
+    assert loss_of(state, frozenset({3})).newly("under_replicated") == [state.name(3)]
 
 
 def test_a_min_isr_that_the_snapshot_does_not_tell_is_not_one() -> None:
@@ -104,18 +122,6 @@ def test_the_brokers_are_down_and_everything_else_is_as_it_was() -> None:
     assert lost.leaders_moved == 1
     assert lost.health_after.offline.tolist() == []
     assert loss_of(state, frozenset({2, 1})).brokers == (1, 2)
-
-
-def test_replicas_that_a_move_removes_are_not_missed() -> None:
-    """The move ends without them; that of a broker that is lost is not looked for either."""
-    rows = [
-        PartitionRow("t", 0, 1, (1, 2, 3), (1, 2), removing=(3,)),
-        PartitionRow("t", 1, 1, (1, 2, 3), (1, 2, 3), removing=(3,)),
-    ]
-    state = build("c", tuple(Broker(b) for b in (1, 2, 3)), (Topic("t", min_isr=1),), rows)
-    assert health_of(state).under_replicated.tolist() == []
-    assert loss_of(state, frozenset({3})).newly("under_replicated") == []
-    assert loss_of(state, frozenset({2})).newly("under_replicated") == [state.name(0)]
 
 
 def test_a_cluster_without_racks_has_none_to_lose() -> None:
