@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from docker.errors import APIError
 from docker.types import DriverConfig, Mount
 from tests.containers.docker_host import DockerHost
 from tests.containers.image import JARS, JAVA, ensure_image, java_of
+from tests.waiting import until
 
 from ballast.sandbox import SandboxSpec, layout
 from ballast.sandbox.jars import ensure_jars, read_lock
@@ -215,8 +217,18 @@ class ContainerCluster:
         wait_for_brokers(self.bootstrap_server, ports, within_s=READY_WITHIN_S, check=check)
 
     def pause(self, node: int) -> None:
-        """Freeze every process of a node's container."""
-        self.containers[node].pause()
+        """Freeze every process of a node's container; where they begin threads all the time, that takes several tries."""
+
+        def is_frozen() -> bool:
+            try:
+                self.containers[node].pause()
+            except APIError as failure:
+                if "unable to freeze" not in str(failure):
+                    raise
+                return False
+            return True
+
+        until(is_frozen, f"node {node} to be frozen")
 
     def unpause(self, node: int) -> None:
         """Let it go on."""

@@ -27,7 +27,7 @@ from ballast.sandbox import Sandbox, SandboxSpec
 
 pytestmark = [pytest.mark.kafka, pytest.mark.openssl]
 
-SHORT_S = 12.0
+SHORT_S = 24.0
 """A token's life in the test of renewal: Kafka counts it in whole seconds, and the last fifth of it must do for a slow login."""
 
 
