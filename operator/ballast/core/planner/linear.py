@@ -13,7 +13,15 @@ import highspy
 
 PARALLEL: Final = 1 << 13
 """HiGHS's number for looking for parallel rows and columns before it solves (``presolve_rule_off``).  Every program goes without it: with
-1.15.1 it freed memory that was not its own and ended the process.  Integer programs are not presolved at all."""
+1.15.1 it freed memory that was not its own and ended the process."""
+NO_PARTS: Final = {
+    "mip_heuristic_run_rins": False,
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+    "mip_allow_restart": False,
+}
+"""Integer programs are not presolved, and neither are parts of them: these presolve what they solve, whatever the option ``presolve``
+says, and with 1.15.1 that broke off ("vector::reserve")."""
 ANSWERED: Final = frozenset({highspy.HighsModelStatus.kOptimal})
 
 
@@ -25,7 +33,14 @@ def program(**options: object) -> Any:
     """An empty program, silent and on one thread; ``options`` are those of HiGHS."""
     highspy.Highs.resetGlobalScheduler(True)
     solver: Any = highspy.Highs()
-    settings = {"output_flag": False, "threads": 1, "random_seed": 0, "presolve_rule_off": PARALLEL, **options}
+    settings = {
+        "output_flag": False,
+        "threads": 1,
+        "random_seed": 0,
+        "presolve_rule_off": PARALLEL,
+        **NO_PARTS,
+        **options,
+    }
     for option, setting in settings.items():
         if solver.setOptionValue(option, setting) != highspy.HighsStatus.kOk:
             raise SolverError(f"HiGHS does not take the option {option} = {setting}")
@@ -34,7 +49,10 @@ def program(**options: object) -> Any:
 
 def solve(solver: Any, what: str, *, ends: frozenset[Any] = ANSWERED) -> Any:
     """Run a program; its model status, which is one of ``ends``.  ``what`` says what the program is for."""
-    status = solver.run()
+    try:
+        status = solver.run()
+    except (ValueError, RuntimeError) as failure:
+        raise SolverError(f"HiGHS broke off on the program for {what}: {failure}") from failure
     end = solver.getModelStatus()
     if status == highspy.HighsStatus.kError or end not in ends:
         raise SolverError(f"HiGHS ended with {status.name}, {end.name}, on the program for {what}")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
@@ -163,6 +163,7 @@ def test_which_of_several_log_dirs_gets_room_is_not_guessed() -> None:
     st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=8), min_size=3, max_size=6),
     st.sampled_from([0, 3, 20]),
 )
+@example([[6], [6, 8, 19], [18, 8, 8, 28, 8, 16, 19, 21], [34], [4, 8, 8, 15, 30]], 3)
 def test_no_plan_on_full_disks_overfills_one(sizes: list[list[int]], spare: int) -> None:
     """Whatever the disks hold: all fits at once, or each move at its turn; the search and the checker agree."""
     held = {b: tuple(those) for b, those in enumerate(sizes, 1)}

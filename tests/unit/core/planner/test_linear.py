@@ -101,3 +101,14 @@ def test_an_error_in_the_checkers_shares_is_a_bug(case: Case, monkeypatch: pytes
     monkeypatch.setattr(highspy.Highs, "run", lambda _: highspy.HighsStatus.kError)
     with pytest.raises(SolverError):
         planned(case, policy)
+
+
+def test_a_program_that_breaks_off_says_for_what() -> None:
+    """HiGHS's own errors in mid-run come as what they are: a program without an answer."""
+
+    class Breaking:
+        def run(self) -> highspy.HighsStatus:
+            raise ValueError("vector::reserve")
+
+    with pytest.raises(SolverError, match=r"broke off on the program for a few brokers: vector::reserve"):
+        solve(Breaking(), "a few brokers")
