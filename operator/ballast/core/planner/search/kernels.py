@@ -30,11 +30,7 @@ NONE: Final = -(1 << 62)
 @part
 def excess(x: int, low: int, high: int) -> int:
     """How far x is outside its band."""
-    if x > high:
-        return x - high
-    if x < low:
-        return low - x
-    return 0
+    return max(x - high, low - x, 0)
 
 
 @part
@@ -91,6 +87,17 @@ def add_gain(load: Any, low: Any, high: Any, broker: int, cost: Any, row: int, s
         lo = low[broker, k]
         hi = high[broker, k]
         gain += excess(x, lo, hi) - excess(x + sign * cost[row, k], lo, hi)
+    return gain
+
+
+@part
+def arrival_gain(load: Any, low: Any, high: Any, broker: int, off: int, least: int, cost: Any, row: int) -> int:
+    """``add_gain`` of this row of cost for a broker that is ``off`` now; not looked at further once it is ``least`` at most."""
+    gain = off
+    for k in range(load.shape[1]):
+        gain -= excess(load[broker, k] + cost[row, k], low[broker, k], high[broker, k])
+        if gain <= least:
+            break
     return gain
 
 
@@ -223,9 +230,19 @@ def worth(price: int, size: int) -> int:
 
 @part
 def best_target(
-    world: Arrays, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, price: int, near: Any, window: Any
-) -> tuple[int, int]:
-    """The best broker for this slot among the candidates and the homes, and its score over staying."""
+    world: Arrays,
+    load: Any,
+    lead: Any,
+    follow: Any,
+    low: Any,
+    high: Any,
+    off: Any,
+    slot: int,
+    price: int,
+    near: Any,
+    window: Any,
+) -> int:
+    """The best broker for this slot among the candidates and the homes; -1 where staying is as good.  Each broker is ``off`` now."""
     old_start, old = world.old_start, world.old
     p = world.row[slot]
     source = world.cur[slot]
@@ -233,7 +250,7 @@ def best_target(
     given = 0
     if source >= 0:
         if breaks(world, load, low, high, source, cost, p, -1):
-            return -1, 0
+            return -1
         given = add_gain(load, low, high, source, cost, p, -1)
     best, best_score = -1, 0 if source >= 0 else NONE
     count = window[1]
@@ -249,14 +266,14 @@ def best_target(
             target = old[old_start[p] + j - count]
         if target == source:
             continue
-        added = copy_cost(world, p, source, target)
-        gain = given + add_gain(load, low, high, target, cost, p, 1)
-        score = gain - worth(price, added)
-        if score <= best_score or not fits(world, p, slot, target):
+        price_of_copy = worth(price, copy_cost(world, p, source, target))
+        least = best_score + price_of_copy - given
+        gain = arrival_gain(load, low, high, target, off[target], least, cost, p)
+        if gain <= least or not fits(world, p, slot, target):
             continue
         if not breaks(world, load, low, high, target, cost, p, 1):
-            best, best_score = target, score
-    return best, best_score
+            best, best_score = target, given + gain - price_of_copy
+    return best
 
 
 @kernel
@@ -289,6 +306,7 @@ def sweep(
     over = np.zeros(len(load), np.bool_)
     for b in range(len(load)):
         over[b] = is_over(load, high, b)
+    off = excesses(load, low, high)
     window = np.zeros(2, np.int64)
     everyone = near[: near_start[1]]
     turn = 0
@@ -318,12 +336,12 @@ def sweep(
         options = everyone if c == 0 else near[near_start[c] : near_start[c + 1]]
         window[0] = turn if c == 0 else turn % max(len(options), 1)
         window[1] = min(width, len(options))
-        target, _ = best_target(world, load, lead, follow, low, high, slot, price, options, window)
+        target = best_target(world, load, lead, follow, low, high, off, slot, price, options, window)
         if target >= 0:
             put(world, load, lead, follow, slot, target)
-            over[target] = is_over(load, high, target)
+            over[target], off[target] = is_over(load, high, target), excess_of(load, low, high, target)
             if source >= 0:
-                over[source] = is_over(load, high, source)
+                over[source], off[source] = is_over(load, high, source), excess_of(load, low, high, source)
             changed += 1
     return changed
 

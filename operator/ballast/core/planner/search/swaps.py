@@ -55,6 +55,19 @@ def breaks_pair(
 
 
 @part
+def tell(world: Arrays, lead: Any, follow: Any, slots: Any, costs: Any, sizes: Any) -> None:
+    """Write down what these slots load their broker with, once: no exchange changes that, and every size is at least 1."""
+    if sizes[0] > 0:
+        return
+    for n in range(len(slots)):
+        p = world.row[slots[n]]
+        cost = lead if slots[n] == world.start[p] else follow
+        for k in range(costs.shape[1]):
+            costs[n, k] = cost[p, k]
+        sizes[n] = world.size[p]
+
+
+@part
 def best_mate(
     world: Arrays,
     load: Any,
@@ -66,14 +79,19 @@ def best_mate(
     b: int,
     off: int,
     mates: Any,
+    costs: Any,
+    sizes: Any,
     samples: int,
     offset: int,
     price: int,
     roam: bool,
 ) -> tuple[int, int]:
-    """The best of some of broker b's replicas to change places with this slot's, and its score; -1 for none."""
+    """The best of some of broker b's replicas to change places with this slot's, and its score; -1 for none.
+
+    ``costs`` and ``sizes`` are what each of these loads b with, side by side: nearly all are refused by them alone.
+    """
     start, cur, row = world.start, world.cur, world.row
-    gives, movable, budget, size = world.gives, world.movable, world.budget, world.size
+    gives, movable, budget = world.gives, world.movable, world.budget
     p = row[slot]
     a = cur[slot]
     cost_a = lead if slot == start[p] else follow
@@ -87,15 +105,15 @@ def best_mate(
         at += stride
         if at >= len(mates):
             at -= len(mates)
+        least = best_score + worth(price, to_b - sizes[at])
+        gain = pair_gain(load, low, high, a, b, off, least, cost_a, p, costs, at)
+        if gain <= least:
+            continue
         other = mates[at]
         q = row[other]
         if cur[other] != b or q == p or not movable[q]:
             continue
         cost_b = lead if other == start[q] else follow
-        least = best_score + worth(price, to_b - size[q])
-        gain = pair_gain(load, low, high, a, b, off, least, cost_a, p, cost_b, q)
-        if gain <= least:
-            continue
         added = to_b + copy_cost(world, q, b, a)
         score = gain - worth(price, added)
         if score <= best_score or added > budget[0]:
@@ -136,6 +154,7 @@ def swap_scan(
     gives, movable, masks = world.gives, world.movable, world.masks
     draw = np.uint64(seed * 2 + 1)
     off = excesses(load, low, high)
+    by_cost, by_size = np.empty((len(by_slot), load.shape[1]), np.int64), np.zeros(len(by_slot), np.int64)
     changed = 0
     for n in range(len(slots)):
         slot = slots[n]
@@ -168,10 +187,27 @@ def swap_scan(
                 continue
             if price == 0 and off[a] + off[b] <= best_score:
                 continue
-            mates = by_slot[by_start[b] : by_start[b + 1]]
+            run = slice(by_start[b], by_start[b + 1])
+            mates, costs, sizes = by_slot[run], by_cost[run], by_size[run]
+            tell(world, lead, follow, mates, costs, sizes)
             offset = np.int64((draw >> np.uint64(20)) % np.uint64(here))
             other, score = best_mate(
-                world, load, lead, follow, low, high, slot, b, off[a] + off[b], mates, samples, offset, price, roam
+                world,
+                load,
+                lead,
+                follow,
+                low,
+                high,
+                slot,
+                b,
+                off[a] + off[b],
+                mates,
+                costs,
+                sizes,
+                samples,
+                offset,
+                price,
+                roam,
             )
             if score > best_score:
                 best, best_score = other, score
