@@ -246,7 +246,9 @@ def test_requests_of_others_are_answered_by_the_holder(form: JournalForm) -> Non
     ]
     holder.answer("q-1", "paused until 10:00")
     laptop.request(pause)
-    assert [r.answer for r in laptop.requests()] == ["paused until 10:00", None]
+    assert [(r.answer, r.refused) for r in laptop.requests()] == [("paused until 10:00", False), (None, False)]
+    holder.answer("q-2", "run 7 has ended", refused=True)
+    assert [(r.answer, r.refused) for r in laptop.requests()][1:] == [("run 7 has ended", True)]
     with pytest.raises(Refused, match="q-9"):
         holder.answer("q-9", "?")
     assert list(holder.read()) == []

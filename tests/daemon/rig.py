@@ -217,7 +217,7 @@ def submit(rig: Rig, request: Request) -> None:
 
 def answer(rig: Rig, request: Request) -> str:
     """One request, at once."""
-    return requests(rig).answer(request)
+    return str(requests(rig).answer(request))
 
 
 def answer_requests(rig: Rig) -> str:

@@ -76,6 +76,12 @@ def answers(context: Rig) -> list[str | None]:
     return [r.answer for r in context.reading_journal.requests()]
 
 
+def refused(context: Rig) -> list[bool]:
+    """Which of them refuse."""
+    assert context.reading_journal is not None
+    return [r.refused for r in context.reading_journal.requests()]
+
+
 def test_a_take_over_gives_the_lock_to_the_one_who_asked(world: SimWorld, clock: SimClock, store: JournalStore) -> None:
     """No replica snatches the lock that another gave up for a person, and all of them want it again afterwards."""
     first, second = daemon(world, clock, store), daemon(world, clock, store)
@@ -144,9 +150,8 @@ def test_a_take_over_request_that_no_process_waits_for_changes_nothing(
     clock.sleep(3600)
     keep_lock(context, holder())
     answer_requests(context)
-    assert answers(context) == [
-        "Refused: That is too late: the process that requested the lock no longer waits for it."
-    ]
+    assert answers(context) == ["That is too late: the process that requested the lock no longer waits for it."]
+    assert refused(context) == [True]
     assert "Holds the lock" in keep_lock(context, holder())
 
 
@@ -166,8 +171,9 @@ def test_the_one_that_carries_a_run_out_does_not_answer_for_the_daemon(
     answer_requests(context)
     assert answers(context) == [
         "The lock is given up for Ada; the daemon waits until it is free again.",
-        "Nothing is being carried out.",
+        "Run run-1 is not being carried out. ballast runs show run-1 tells how it ended.",
     ]
+    assert refused(context) == [False, True]
 
 
 def test_what_is_approved_on_a_standbys_page_is_what_the_leader_carries_out(
@@ -303,7 +309,7 @@ def test_a_cancel_from_the_page_means_the_run_that_the_page_shows(
 
 
 @pytest.mark.parametrize("kind", ["cancel", "rollback"])
-def test_taking_back_throttles_is_nothing_to_cancel(
+def test_restoring_throttles_is_nothing_to_cancel(
     world: SimWorld, clock: SimClock, store: JournalStore, kind: str
 ) -> None:
     """It is shown in the place of a run and is none: a user who asks is told so, whether or not they name it."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ballast.app.teller import Say
+from ballast.errors import Refused
 from ballast.ports.journal import Journal, Request
 from ballast.wiring.journal import this_process
 
@@ -16,7 +17,10 @@ LOOK_S: Final = 0.5
 
 
 def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str, say: Say) -> str | None:
-    """Leave a request for the process that holds the lock; its answer, None when there is none, or it does not answer."""
+    """Leave a request for the process that holds the lock; its answer, None when there is none, or it does not answer.
+
+    Raises ``Refused`` with what it says where it refuses: then nothing was done.
+    """
     holder = log.holder()
     if holder is None:
         return None
@@ -28,6 +32,8 @@ def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str, say:
     while time.monotonic() < deadline:
         for request in log.requests():
             if request.id == request_id and request.answer is not None:
+                if request.refused:
+                    raise Refused(f"{holder.description} refuses to {what}: {request.answer}")
                 return request.answer
         time.sleep(LOOK_S)
     say("It does not answer.")

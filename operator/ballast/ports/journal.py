@@ -81,7 +81,9 @@ class Request:
     at_ms: int
     body: Mapping[str, Any]
     answer: str | None = None
-    """The holder's acknowledgement; None while it waits."""
+    """What the holder says of it; None while it waits."""
+    refused: bool = False
+    """The answer says why nothing was done."""
 
 
 TAKE_OVER_WAIT_S: Final = 60.0
@@ -207,8 +209,8 @@ class Journal(Protocol):
         """Requests and their answers, oldest first; needs no lock."""
         ...
 
-    def answer(self, request_id: str, answer: str) -> None:
-        """Acknowledge a request; holder only."""
+    def answer(self, request_id: str, answer: str, *, refused: bool = False) -> None:
+        """Say what came of a request; holder only."""
         ...
 
     def close(self) -> None:

@@ -202,8 +202,8 @@ class MemoryJournal:
         self._spend()
         return [r for key, data in self._store.requests.items() if (r := decode_request(key, data)) is not None]
 
-    def answer(self, request_id: str, answer: str) -> None:
-        """Acknowledge a request."""
+    def answer(self, request_id: str, answer: str, *, refused: bool = False) -> None:
+        """Say what came of a request."""
         self._require_holder()
         self._spend()
         self._write([])
@@ -211,7 +211,7 @@ class MemoryJournal:
         request = None if data is None else decode_request(request_id, data)
         if request is None:
             raise Refused(f"There is no request {request_id}.")
-        self._store.requests[request_id] = encode_request(replace(request, answer=answer))
+        self._store.requests[request_id] = encode_request(replace(request, answer=answer, refused=refused))
 
     def close(self) -> None:
         """Forget what was held; the lease stays in the store until it lapses."""

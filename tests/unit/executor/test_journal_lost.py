@@ -122,8 +122,8 @@ def test_what_is_asked_is_heard_though_its_answer_does_not_come_through(
     answer = s.journal.answer
     silent = [Unavailable("The cluster could not commit: timed out.")]
 
-    def answer_late(request_id: str, text: str) -> None:
-        answer(request_id, text)
+    def answer_late(request_id: str, text: str, *, refused: bool = False) -> None:
+        answer(request_id, text, refused=refused)
         if silent:
             raise silent.pop()
 
@@ -139,10 +139,10 @@ def test_what_could_not_be_answered_is_answered_at_the_next_look(s: Scene, monke
     answer = s.journal.answer
     silent = [Unavailable("The cluster could not commit: timed out.")]
 
-    def refuse_once(request_id: str, text: str) -> None:
+    def refuse_once(request_id: str, text: str, *, refused: bool = False) -> None:
         if silent:
             raise silent.pop()
-        answer(request_id, text)
+        answer(request_id, text, refused=refused)
 
     monkeypatch.setattr(s.journal, "answer", refuse_once)
     ask = Request("q", "pause", "ada", s.world.clock.now_ms(), {"run": "r"})

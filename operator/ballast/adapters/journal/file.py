@@ -167,13 +167,14 @@ class FileJournal:
         with self._shared():
             return self._requests()
 
-    def answer(self, request_id: str, answer: str) -> None:
-        """Acknowledge a request."""
+    def answer(self, request_id: str, answer: str, *, refused: bool = False) -> None:
+        """Say what came of a request."""
         self._require_holder()
         known = {r.id: r for r in self.requests()}
         if request_id not in known:
             raise Refused(f"There is no request {request_id}.")
-        self._write([(_REQUEST + request_id, encode_request(replace(known[request_id], answer=answer)))])
+        answered = replace(known[request_id], answer=answer, refused=refused)
+        self._write([(_REQUEST + request_id, encode_request(answered))])
 
     def close(self) -> None:
         """Forget what was held; the lease stays in the file until it lapses."""

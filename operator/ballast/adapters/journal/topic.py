@@ -346,14 +346,14 @@ class TopicJournal:
                 self._requests.read(holds_lock=self._holder is not None).values(), key=lambda r: (r.at_ms, r.id)
             )
 
-    def answer(self, request_id: str, answer: str) -> None:
-        """Acknowledge a request, in the same transaction as the beat that proves us to be the holder."""
+    def answer(self, request_id: str, answer: str, *, refused: bool = False) -> None:
+        """Say what came of a request, in the same transaction as the beat that proves us to be the holder."""
         with self._turn:
             self._require_holder()
             request = self._requests.read(holds_lock=True).get(request_id)
             if request is None:
                 raise Refused(f"There is no request {request_id}.")
-            self._transact([], answered=replace(request, answer=answer))
+            self._transact([], answered=replace(request, answer=answer, refused=refused))
 
     def close(self) -> None:
         """Let the connections go; the lease stays until it lapses."""

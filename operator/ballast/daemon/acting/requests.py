@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
-from typing import Final
+from typing import Final, NamedTuple
 
 from ballast.core.cluster.drain import refuse_drained
 from ballast.core.wording import human_many
@@ -28,6 +28,17 @@ from ballast.ports.journal import FORGOTTEN, Journal, Request, begun_record, is_
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.audit")
+
+
+class Outcome(NamedTuple):
+    """What came of a request."""
+
+    sentence: str
+    refused: bool = False
+
+    def __str__(self) -> str:
+        """As the log and the page tell it."""
+        return f"Refused: {self.sentence}" if self.refused else self.sentence
 
 
 @dataclass(slots=True)
@@ -67,15 +78,15 @@ class Requests:
         answered = 0
         while not self.inbox.empty():
             request = self.inbox.get_nowait()
-            say(log, self.answer(request), request=request.id, by=request.by)
+            say(log, str(self.answer(request)), request=request.id, by=request.by)
             answered += 1
         if self.access.journal is not None and self.access.reading is not None and self._answers():
             for request in [r for r in self.access.reading.requests() if r.answer is None and r.kind in self._kinds()]:
                 if not self._answers():
                     break  # The lock was given up meanwhile; the rest is for its next holder.
-                sentence = self.answer(request)
-                self.access.journal.answer(request.id, sentence)
-                say(log, sentence, request=request.id, by=request.by)
+                outcome = self.answer(request)
+                self.access.journal.answer(request.id, outcome.sentence, refused=outcome.refused)
+                say(log, str(outcome), request=request.id, by=request.by)
                 answered += 1
                 if self.access.give_way:
                     # Only now: it takes a while, and the lock tick, which gives the lock up, does not wait for the answer.
@@ -84,20 +95,20 @@ class Requests:
         self.permissions.publish()
         return f"Answered {human_many(answered, 'request')}." if answered else "No requests."
 
-    def answer(self, request: Request) -> str:
+    def answer(self, request: Request) -> Outcome:
         """Carry one request out and say what came of it; a refusal is an answer, too."""
         try:
             if request.kind in EXPIRING and is_expired(request, self.clock.now_ms()):
                 raise Refused(
                     f"{request.by} asked to {request.kind} too long ago and has expired; ask again if it is still wanted."
                 )
-            sentence, ok = self._kinds()[request.kind](request), True
+            outcome = Outcome(self._kinds()[request.kind](request))
         except BallastError as failure:
-            sentence, ok = f"Refused: {failure}", False
-        if request.kind != "plan" or not ok:
+            outcome = Outcome(str(failure), refused=True)
+        if request.kind != "plan" or outcome.refused:
             # A plan's answer is told when it has been made.
-            self.board.tell(request.id, sentence, ok=ok, at_ms=self.clock.now_ms())
-        return sentence
+            self.board.tell(request.id, str(outcome), ok=not outcome.refused, at_ms=self.clock.now_ms())
+        return outcome
 
     def _kinds(self) -> dict[str, Callable[[Request], str]]:
         return {
@@ -189,7 +200,9 @@ class Requests:
             or run is None
             or not self.access.run_controller.cancel(run.id, rollback=rollback, by=signed(request))
         ):
-            return "Nothing is being carried out."
+            raise Refused(
+                f"Run {wanted} is not being carried out.", hint=f"ballast runs show {wanted} tells how it ended."
+            )
         return f"{request.by} cancelled run {run.id}" + (" and asked to undo what had arrived." if rollback else ".")
 
     def _refuse_refilling(self, run_id: str) -> None:

@@ -43,7 +43,7 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
         if request.answer is not None or (run is not None and run != run_id):
             continue
         if request.kind == "take-over" and is_forgotten(request, now_ms):
-            journal.answer(request.id, FORGOTTEN)
+            journal.answer(request.id, FORGOTTEN, refused=True)
         elif request.kind == "take-over":
             yield None, Note("take-over", {"by": request.by})
             journal.answer(request.id, f"run {run_id} is left for you")

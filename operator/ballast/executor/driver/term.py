@@ -47,9 +47,9 @@ class OneTerm:
         """``Journal.requests``."""
         return self._own().requests()
 
-    def answer(self, request_id: str, answer: str) -> None:
+    def answer(self, request_id: str, answer: str, *, refused: bool = False) -> None:
         """``Journal.answer``."""
-        self._own().answer(request_id, answer)
+        self._own().answer(request_id, answer, refused=refused)
 
     def _own(self) -> Journal:
         if self._term is not None and self._journal.term != self._term:
