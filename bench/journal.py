@@ -1,4 +1,4 @@
-"""What a year of runs costs whoever keeps the journal: a daemon reads it every half minute.
+"""What a year of runs costs a process that reads the journal: a daemon reads it every half minute.
 
 Writes runs into a journal in a file as the driver does (begin, submit, end, expire) and measures, at several ages, how
 many entries and bytes it holds, what a process that has just started pays to read it, what the daemon's reading of every half

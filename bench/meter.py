@@ -17,7 +17,7 @@ import psutil
 class Meter:
     """CPU seconds and resident memory of this process (or of others) and its children, sampled while something runs.
 
-    Spark's Python workers end unreaped, so their CPU is in nobody's books afterwards: what each process was last seen to
+    Spark's Python workers end unreaped, so no process is charged with their CPU afterwards: what each process was last seen to
     have used is kept here.  At most an interval of sampling is lost for each process that ends.
     """
 

@@ -2,7 +2,7 @@
 
     python bench/pipeline.py                # 200,000 partitions, an hour, then an hour more on top of it; each run as a user runs it
     python bench/pipeline.py --partitions 10000 --days 13 --hours 24   # with a window of days before it, and a day of 24 hours
-    python bench/pipeline.py --partitions 10000 --idle 0.9  # where nobody writes to nine of ten partitions
+    python bench/pipeline.py --partitions 10000 --idle 0.9  # where nine of ten partitions get no writes
 
 DuckDB and Polars answer the question of ``load_hour`` (per partition: known seconds, bytes, highest rate, last size) from the same
 plain table, as a yardstick; the answers must agree.  CPU is that of all processes of a step.
@@ -249,7 +249,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=int, default=60)
     parser.add_argument("--days", type=int, default=0, help="days of history before the first")
     parser.add_argument("--hours", type=int, default=0, help="hours of the first day, the two that are made included")
-    parser.add_argument("--idle", type=float, default=0.0, help="share of partitions that nobody writes to")
+    parser.add_argument("--idle", type=float, default=0.0, help="share of partitions without writes")
     parser.add_argument("--memory", default="2g")
     parser.add_argument("--spark", default="local[2]")
     parser.add_argument("--step", choices=STEPS, help="one step, in this process")

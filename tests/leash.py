@@ -27,7 +27,7 @@ def main(owner: int, command: list[str]) -> None:
     """Become the command."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != owner:
-        sys.exit("whoever started this is gone already")
+        sys.exit("the process that started this has ended already")
     os.execvp(command[0], command)  # noqa: S606 — the tests' own commands
 
 

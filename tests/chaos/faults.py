@@ -127,7 +127,7 @@ class Faults:
         try:
             leader = self.person.cluster.snapshot(log_dirs=False, configs=False).controller_id
         except Exception as failure:
-            raise Skipped("nobody says which controller is active") from failure
+            raise Skipped("no controller says that it is active") from failure
         if leader not in self.sandbox.spec.controller_ids:
             raise Skipped("no controller is active")
         return node_name(leader)
@@ -241,7 +241,7 @@ class Faults:
     def journal_deleted(self, step: Step) -> None:
         """The journal's topic goes, while the one who acts lives to make it again."""
         if len(self.daemons.leaders()) != 1:
-            raise Skipped("nobody acts who could remember what stands in it")
+            raise Skipped("no process runs that could remember its records")
         self.journal_watched.clear()
         self.deeds.submit(self._guarded, str(step), self._delete_journal)
 

@@ -263,7 +263,7 @@ class Nemesis:
         min_isr = {NUMBERED: 2, TRANSFERS: 2, f"{BULK}-1": 2, f"{BULK}-2": 2}
         self.partitions = Partitions(admin, self.person, self.faults.health, min_isr, self.found)
         self.runs = Runs(self.daemons, self.found)
-        unasked = Unasked(self.person.wishes)
+        unasked = Unasked(self.person.requested)
         self.journal = JournalWatch(self.sandbox.inner_server, self.found, unasked, self.faults.journal_watched)
         moves = Moves(self.person.cluster, self.journal, self.found)
         looks = {

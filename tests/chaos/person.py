@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.chaos.unasked import Wishes
+from tests.chaos.unasked import Requested
 from tests.chaos.verdicts import Judge, Violated, Violation
 from tests.real.execution_scene import LISTS, RATES
 
@@ -58,8 +58,8 @@ class Person:
     counts: dict[str, int] = field(default_factory=dict)
     """Topic to partitions."""
     settings: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
-    """What they have set and not taken back."""
-    wishes: Wishes = field(default_factory=Wishes)
+    """What they have set and not removed."""
+    requested: Requested = field(default_factory=Requested)
     """Where they wanted partitions to be."""
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -192,7 +192,7 @@ class Person:
                 target = tuple([first, *others][: len(now)]) if first is not None else tuple(others)
                 if target != now:
                     targets[name] = target
-                    self.wishes.want(name, target)
+                    self.requested.want(name, target)
             if targets:
                 self.cluster.alter_reassignments(targets)
 

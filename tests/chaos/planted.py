@@ -31,7 +31,7 @@ def put(where: str, instead: Callable[..., Any]) -> None:
 
 
 def throttle_left() -> None:
-    """A rate that it set it takes back in its ledger alone: the change of the broker is not sent, and counts as done."""
+    """A rate that it set it restores in its ledger alone: the change of the broker is not sent, and counts as done."""
     from ballast.executor.journal.ledger import Throttler
 
     send = Throttler._alter

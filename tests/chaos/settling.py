@@ -51,10 +51,10 @@ class Settling:
         for who in ("a", "b"):
             if who not in self.daemons.living:
                 self.daemons.begin(who)
-        self._until(Judge.WHOLE, "every replica in sync and nobody moving", self._is_whole, WHOLE_WITHIN_S)
+        self._until(Judge.WHOLE, "every replica in sync and nothing moving", self._is_whole, WHOLE_WITHIN_S)
         self._until(
             Judge.BALANCED,
-            "balanced, at rest, no debts",
+            "balanced, at rest, no throttles to restore",
             self._is_balanced,
             self.balanced_within_s,
             lasting_s=LASTING_S,
@@ -103,7 +103,7 @@ class Settling:
         try:
             return why_not()
         except (BallastError, ck.KafkaException) as failure:
-            return f"nobody answers: {failure}"
+            return f"no answer: {failure}"
 
     def _alive(self) -> None:
         for ended in self.daemons.ended_by_themselves():

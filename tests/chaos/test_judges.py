@@ -18,7 +18,7 @@ from tests.chaos.health import Health
 from tests.chaos.person import Person
 from tests.chaos.schedule import Step
 from tests.chaos.settling import Settling
-from tests.chaos.unasked import READ_LATER_S, Unasked, Wishes
+from tests.chaos.unasked import READ_LATER_S, Requested, Unasked
 from tests.chaos.verdicts import Judge, Violated, Violation
 from tests.chaos.watches import STANDS_S, UNDER_S, JournalWatch, Partitions, Runs, Watch
 from tests.real.execution_scene import LISTS, RATES
@@ -87,7 +87,7 @@ def test_a_cluster_as_its_person_left_it_is_right(person: Person, seen: Seen) ->
 
 
 def test_what_is_not_as_its_person_left_it_is_found(person: Person, seen: Seen) -> None:
-    """A setting changed, added or taken away, a throttle left behind or lost, a replica too few."""
+    """A setting changed, added or taken away, a throttle stale or lost, a replica too few."""
     seen.entries[TOPIC] = {"segment.ms": ConfigValue("2", "DYNAMIC_TOPIC_CONFIG")}
     assert judges(person.contradictions()) == [Judge.SETTINGS]
     seen.entries[TOPIC] = {}
@@ -170,14 +170,14 @@ def moving(*target: int) -> dict[TopicPartition, Reassignment]:
 
 def test_a_move_that_no_person_and_no_record_wanted_is_found() -> None:
     """When the journal has been read beyond it; one that a person or the journal wanted is not, nor its way back."""
-    wishes = Wishes()
-    unasked = Unasked(wishes)
+    requested = Requested()
+    unasked = Unasked(requested)
     unasked.see(moving(3, 4), 100)
     assert unasked.convict(100 + READ_LATER_S - 1) == []
     assert len(unasked.convict(101 + READ_LATER_S)) == 1
     assert unasked.convict(200) == []
-    wishes.read("record/move/r1/t-0", {"topic": "t", "partition": 0, "old": [1, 2], "new": [1, 3]})
-    wishes.want(P0, (2, 5))
+    requested.read("record/move/r1/t-0", {"topic": "t", "partition": 0, "old": [1, 2], "new": [1, 3]})
+    requested.want(P0, (2, 5))
     for target in ((3, 1), (1, 2), (5, 2)):
         unasked.see(moving(*target), 300)
     assert unasked.convict(400) == []
@@ -192,7 +192,7 @@ def message(value: bytes, offset: int, at_s: float) -> Any:
 
 def test_a_lease_that_is_taken_too_early_is_found() -> None:
     """From the records of the journal as they stand there."""
-    watch = JournalWatch("", [], Unasked(Wishes()), threading.Event())
+    watch = JournalWatch("", [], Unasked(Requested()), threading.Event())
     a, b = (Holder(name, name, lease_s=6.0) for name in "ab")
     watch._take(message(encode_lease(a, 1), 0, 10))
     watch._take(message(encode_lease(b, 1), 1, 17))

@@ -24,7 +24,7 @@ Target = tuple[str, frozenset[int]]
 
 
 @dataclass(slots=True)
-class Wishes:
+class Requested:
     """Where each partition was ever wanted, by anybody who may want something."""
 
     targets: set[Target] = field(default_factory=set)
@@ -34,7 +34,7 @@ class Wishes:
         self.targets.add((str(name), frozenset(brokers)))
 
     def read(self, key: str, value: Mapping[str, Any] | None) -> None:
-        """A record of the journal: a move goes to its new list, and back to its old one where it is taken back."""
+        """A record of the journal: a move goes to its new list, and back to its old one where it is cancelled."""
         if key.startswith(MOVES) and value is not None:
             name = TopicPartition(str(value["topic"]), int(value["partition"]))
             self.want(name, value["new"])
@@ -45,7 +45,7 @@ class Wishes:
 class Unasked:
     """Moves that were seen and that neither the person nor the journal is known to have wanted so far."""
 
-    wishes: Wishes
+    requested: Requested
     judged: int = 0
     """Different targets that were seen in flight."""
     _seen: set[Target] = field(default_factory=set)
@@ -62,7 +62,7 @@ class Unasked:
 
     def convict(self, read_until_s: float) -> list[str]:
         """Moves that neither the person nor the journal wanted, with the journal read that far; each is told once."""
-        self._suspects = {t: s for t, s in self._suspects.items() if t not in self.wishes.targets}
+        self._suspects = {t: s for t, s in self._suspects.items() if t not in self.requested.targets}
         due = [t for t, seen_s in self._suspects.items() if read_until_s > seen_s + READ_LATER_S]
         for target in due:
             del self._suspects[target]

@@ -220,7 +220,7 @@ class JournalWatch:
         data = message.value()
         value = decode_value(key, data) if data is not None and not key.startswith("piece/") else None
         self.records.append((self.incarnation, message.offset() or 0, key, value))
-        self.unasked.wishes.read(key, value)
+        self.unasked.requested.read(key, value)
         written_s = message.timestamp()[1] / 1000
         self.read_until_s = max(self.read_until_s, written_s)
         if key == LEASE_KEY:

@@ -70,7 +70,7 @@ def at(containers_cluster: ContainerCluster, tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture
 def lives(at: Scene) -> Iterator[Lives]:
-    """Processes that end with the test; a run that a failed test left open is taken back, or the next test would carry it on."""
+    """Processes that end with the test; a run that a failed test left open is cancelled, or the next test would carry it on."""
     found = Lives(at)
     yield found
     found.close()

@@ -127,7 +127,7 @@ def end_daemon(daemon: subprocess.Popen[bytes] | None) -> None:
 
 
 def unmount_under(folder: Path) -> None:
-    """Mounts that a daemon left behind would keep the folder from being removed."""
+    """Mounts of a daemon that has ended would keep the folder from being removed."""
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     for place in sorted((m for m in mounts if m.startswith(f"{folder}/")), reverse=True):
         subprocess.run(["umount", "--lazy", place], check=False, capture_output=True)

@@ -70,11 +70,11 @@ class Proof:
         return TopicPartition(self.topic, partition)
 
     def holds(self, after: Assignment) -> None:
-        """Nothing is left: runs ended, replicas where they belong, all in sync, throttles as they were, no debt, nothing moving."""
+        """Nothing is left: runs ended, replicas where they belong, all in sync, throttles as they were, none to restore, nothing moving."""
         until(self.is_whole, within_s=WHOLE_WITHIN_S)
         becomes(lambda: {p: self.at.replicas(self.name(p)) for p in self.before}, {**self.before, **after})
         becomes(lambda: self.at.throttles(self.topic), self.throttles)
-        becomes(lambda: debts(self.at), {})
+        becomes(lambda: throttles_to_restore(self.at), {})
         becomes(lambda: [r.id for r in self.at.runs().values() if not r.ended], [])
 
     def leader(self, partition: int) -> int:
@@ -103,12 +103,12 @@ class Proof:
         return len(states) == len(self.before) and in_sync and not moving
 
     def forget(self) -> None:
-        """Take back what a person had set; every test leaves the cluster as it found it."""
+        """Remove what a person had set; every test leaves the cluster as it found it."""
         for change in self.theirs:
             self.at.change(ConfigChange(change.resource, change.key, "delete"))
 
 
-def debts(at: Scene) -> dict[Setting, object]:
+def throttles_to_restore(at: Scene) -> dict[Setting, object]:
     """Throttle settings that the journal says are not yet removed."""
     with open_cluster(bootstrap_server=at.sandbox.bootstrap_server) as opened:
         journal = journal_of(opened)

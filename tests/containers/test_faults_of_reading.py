@@ -20,7 +20,7 @@ pytestmark = pytest.mark.containers
 TIMEOUT_S = 10.0
 """The reader's own limit for each broker."""
 BOUND_S = 45.0
-"""A whole reading with one silent broker, on a busy machine: a few limits side by side and one after another."""
+"""A whole reading with one unreachable broker, on a busy machine: a few limits side by side and one after another."""
 TOPIC = "read-under-faults"
 
 
@@ -76,7 +76,7 @@ Break = Callable[[ContainerCluster, int], None]
         pytest.param(ContainerCluster.disconnect, ContainerCluster.reconnect, id="cut-off"),
     ],
 )
-def test_a_silent_broker_is_a_marked_gap_in_bounded_time(
+def test_an_unreachable_broker_is_a_marked_gap_in_bounded_time(
     containers_cluster: ContainerCluster, cluster: Cluster, hurt: Break, heal: Break
 ) -> None:
     """Its sizes are unknown and not zero, the others' are known, and the first reading already comes in time."""

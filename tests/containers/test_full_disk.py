@@ -1,4 +1,4 @@
-"""A destination without room: refused beforehand with the arithmetic, and in mid-move named, cancelled and taken back."""
+"""A destination without room: refused beforehand with the arithmetic, and in mid-move named and cancelled."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def lose_source(at: Scene, proof: Proof, cluster: ContainerCluster, run: Life, w
 def test_a_run_that_ends_while_its_source_is_dead_pays_later(
     at: Scene, lives: Lives, containers_cluster: ContainerCluster
 ) -> None:
-    """The move finishes without it; its throttle is a debt that the journal keeps and the next start pays on its return."""
+    """The move finishes without it; the journal keeps its throttle to restore, which the next start does once it is back."""
     proof = Proof.of(at, "hurt-debt", {0: (1, 2, 3)}, mib=10)
     after = {0: (DESTINATION, 2, 3)}
     plan = at.plan(proof.topic, after)
@@ -116,9 +116,9 @@ def test_a_run_that_ends_while_its_source_is_dead_pays_later(
         try:
             run.ends()
             (ended,) = filter(ends, events(run.said))
-            debts = ended["throttlesToRestore"]
-            assert isinstance(debts, list)
-            assert {str(setting).startswith("broker 1 ") for setting in debts} == {True}
+            to_restore = ended["throttlesToRestore"]
+            assert isinstance(to_restore, list)
+            assert {str(setting).startswith("broker 1 ") for setting in to_restore} == {True}
         finally:
             containers_cluster.start(1)
         until(lambda: 1 in at.cluster.snapshot(log_dirs=False, configs=False).alive, within_s=120)

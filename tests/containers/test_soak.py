@@ -31,7 +31,7 @@ DONE, INCOMPLETE = 0, 7
 
 @pytest.mark.timeout(MINUTES * 60 + 1200)
 def test_soak(at: Scene, lives: Lives, containers_cluster: ContainerCluster) -> None:
-    """Whatever happens: no record lost, every partition where it was or where it was to go, throttles as before, no debt."""
+    """Whatever happens: no record lost, every partition where it was or where it was to go, throttles as before."""
     proof = Proof.of(at, "soak", {p: (*BROKERS, *BROKERS)[p : p + 3] for p in range(4)}, mib=3)
     seed = int(os.environ.get("BALLAST_SOAK_SEED") or secrets.randbits(32))
     ends_s = time.monotonic() + MINUTES * 60

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.containers, pytest.mark.spark, pytest.mark.timeout(120
 """The first test also waits for its image to be built."""
 
 __all__ = ["render", "run"]
-NOBODY: Final = 65532
+USER: Final = 65532
 CLAIM: Final = "samples"
 
 
@@ -34,7 +34,7 @@ def claim(tmp_path: Path) -> Path:
     for sample in run_world(world, range(3), lambda _: world.logs["orders", 0].append(100)):
         assert sink.write(sample)
     for path in (folder, *folder.rglob("*")):
-        os.chown(path, NOBODY, NOBODY)
+        os.chown(path, USER, USER)
     return folder
 
 
@@ -58,7 +58,7 @@ def test_the_pipeline_makes_the_load_model(
 ) -> None:
     """From the samples in the claim, with the jars in Spark's own folder; nothing is fetched."""
     arguments = pipeline_pod(render, spark_image, claim, tmp_path / "objects")
-    assert arguments["user"] == f"{NOBODY}:{NOBODY}"
+    assert arguments["user"] == f"{USER}:{USER}"
     assert arguments["read_only"]
     container = run(**arguments)
     try:

@@ -57,7 +57,7 @@ class Traffic:
 
     def __post_init__(self) -> None:
         """Begin after what is in the topic already."""
-        consumer = ck.Consumer({"bootstrap.servers": self.bootstrap_server, "group.id": "nobody", "log_level": 0})
+        consumer = ck.Consumer({"bootstrap.servers": self.bootstrap_server, "group.id": "unused", "log_level": 0})
         for p in range(self.partitions):
             _, end = until(partial(self._ends, consumer, p), f"{self.topic}-{p} is known")
             self.ledgers[p] = Ledger(first=end)

@@ -97,7 +97,7 @@ def test_a_brokers_rate_and_the_default_for_all_are_told_apart(form: ClusterForm
 
 
 def test_a_dead_brokers_config_cannot_be_changed_now(broken: ClusterForm) -> None:
-    """The change is reported as not done, so that it can be kept as a debt; the others are done."""
+    """The change is reported as not done, so that it can be tried again; the others are done."""
     broken.hands.kill(3)
     broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as dead")
     one, three = (ConfigResource("broker", n) for n in ("1", "3"))

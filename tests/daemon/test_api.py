@@ -58,7 +58,7 @@ def a_full_view() -> View:
         run_elsewhere=replace(a_run(), bytes_per_s=None),
         plans=(a_plan(), replace(a_plan(), bound_bytes=None, obstacles=("broker 3: full. Add room.",))),
         pause=Pause(by="Ada", since_ms=now_ms(), reason="release"),
-        others=(Other(code="foreign", sentence="Somebody moves.", blocking=True),),
+        others=(Other(code="foreign", sentence="Another tool moves.", blocking=True),),
         settings_problem="a mistake",
         drains=(Drain(broker=3, by="Ada", since_ms=now_ms()),),
         history_problem="denied",

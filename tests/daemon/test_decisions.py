@@ -446,7 +446,7 @@ def test_nothing_planned_before_a_run_ended_is_started_after_it(leader: Rig, wor
     assert "Preferred leaders OK" in check_leaders(leader)
 
 
-def test_a_throttle_that_a_dead_broker_kept_is_taken_back_when_it_returns(leader: Rig, world: SimWorld) -> None:
+def test_a_throttle_that_a_dead_broker_kept_is_restored_when_it_returns(leader: Rig, world: SimWorld) -> None:
     """By the daemon that runs on, without another run or restart; until then it is owed, and no attempt is made."""
     rate = Setting("broker", "3", FOLLOWER_RATE)
     assert leader.journal is not None

@@ -109,11 +109,11 @@ def test_a_viewer_may_not_act_and_an_operator_signs_with_their_own_name(
     caplog.set_level(logging.INFO, "ballast.audit")
     daemon = serve(web=WebPolicy(port=0, token_file=tokens))
     port = daemon.service.web.port
-    assert act(port, "pause", {"by": "somebody"}, None) == 401
-    assert act(port, "pause", {"by": "somebody"}, "w" * 20) == 401
-    assert act(port, "pause", {"by": "somebody"}, VIEWER) == 403
+    assert act(port, "pause", {"by": "alice"}, None) == 401
+    assert act(port, "pause", {"by": "alice"}, "w" * 20) == 401
+    assert act(port, "pause", {"by": "alice"}, VIEWER) == 403
     assert daemon.board.view.pause is None
-    assert act(port, "pause", {"by": "somebody"}, OPERATOR) == 202
+    assert act(port, "pause", {"by": "alice"}, OPERATOR) == 202
     view = daemon.until(lambda v: v.pause is not None)
     assert view.pause is not None
     assert view.pause.by == "ada"

@@ -64,7 +64,7 @@ def test_nothing_starts_from_a_journal_that_was_begun_again(context: Rig, store:
     """The process that takes the lock pauses, and so does the next one; a person's resume ends it for good."""
     journal = MemoryJournal(store, context.clock)
     journal.acquire(holder("before"))
-    journal.append([begun_record(Begun(5, "somebody"))])
+    journal.append([begun_record(Begun(5, "alice"))])
     journal.release()
     keep_lock(context, holder())
     pause = context.board.view.pause

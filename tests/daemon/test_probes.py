@@ -25,7 +25,7 @@ from ballast.sim.world import SimWorld
 
 Serve = Callable[..., Running]
 PROBES = 30
-KUBELET, STRANGERS = "127.0.0.1", [f"127.0.1.{n}" for n in range(1, 5)]
+KUBELET, OTHERS = "127.0.0.1", [f"127.0.1.{n}" for n in range(1, 5)]
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_silent_connections_fail_no_probe(
     daemon.until(lambda v: v.figures is not None)
     for target in {web.port, port}:
         for n in range(2 * MOST):
-            connect(target, STRANGERS[n % len(STRANGERS)])
+            connect(target, OTHERS[n % len(OTHERS)])
         for _ in range(MOST):
             connect(target, KUBELET)
     answers = [ask(port, path) for _ in range(PROBES) for path in ("/livez", "/readyz", "/metrics")]

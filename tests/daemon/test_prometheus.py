@@ -58,7 +58,7 @@ class Monitoring:
         }
         (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
         (folder / "alertmanager.yaml").write_text(
-            yaml.safe_dump({"route": {"receiver": "nobody"}, "receivers": [{"name": "nobody"}]})
+            yaml.safe_dump({"route": {"receiver": "unused"}, "receivers": [{"name": "unused"}]})
         )
         prometheus, manager = path_of("prometheus"), path_of("prometheus-alertmanager")
         self._log = (folder / "log").open("w")

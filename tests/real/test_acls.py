@@ -81,7 +81,7 @@ def test_the_page_lists_rights() -> None:
 
 @pytest.fixture
 def admin_of(own_cluster: Callable[..., Sandbox]) -> Iterator[AdminOf]:
-    """Admin clients that end before their cluster does: one that is left behind goes on asking for it, and says so."""
+    """Admin clients that end before their cluster does: one that outlives it goes on asking for it, and says so."""
     with ExitStack() as stack:
         yield lambda sandbox: stack.enter_context(
             AdminClient({"bootstrap.servers": sandbox.bootstrap_server, **sandbox.librdkafka_properties})
@@ -108,7 +108,7 @@ def test_with_these_rights_it_acts(
     until("no run", lambda: daemon.metrics["ballast_run_active"] == 0, daemons, 60)
     done = until("a run in the history", lambda: json.loads(daemon.get("/api/v1/history")[1])["runs"], daemons)
     assert "done" in {run["status"] for run in done}
-    until("no debt", lambda: daemon.metrics["ballast_throttles_to_restore"] == 0, daemons)
+    until("no throttles to restore", lambda: daemon.metrics["ballast_throttles_to_restore"] == 0, daemons)
     assert daemon.stop() == 0
     assert not [m for m in daemon.messages() if "AUTHORIZATION" in m.upper() or m.startswith("A bug")]
 

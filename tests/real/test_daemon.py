@@ -163,5 +163,5 @@ def test_a_new_broker_is_filled_under_load_and_no_throttle_is_left(
     assert producer.flush(60) == 0
     left = [f"ballast_{name}" for name in ("throttled_topics", "throttled_brokers", "throttles_to_restore")]
     until("no throttle", lambda: {daemon.metrics[name] for name in left} == {0}, daemons)
-    until("no debt on the page", lambda: daemon.status.get("throttlesToRestore") == 0, daemons)
+    until("no throttles to restore on the page", lambda: daemon.status.get("throttlesToRestore") == 0, daemons)
     assert daemon.stop() == 0

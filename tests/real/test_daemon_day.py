@@ -150,7 +150,7 @@ class Day:
             self.agree(what, daemon)
 
     def agree(self, what: str, daemon: Daemon) -> None:
-        """What this process says is what the cluster says, and it says that nothing is left behind."""
+        """What this process says is what the cluster says, and it says that nothing is stale."""
         self.until(f"{daemon.name} to tell the truth after {what}", lambda: told(daemon) == self.truth())
         probes = ("/livez", "/healthz")
         self.until(f"{daemon.name} alive and ready", lambda: [daemon.get(p)[0] for p in probes] == [200, 200])
@@ -185,7 +185,7 @@ def replicas_of(state: ClusterState, broker: int) -> int:
 
 
 def codes(daemon: Daemon) -> dict[str, str]:
-    """Per kind of action, what stands in its way."""
+    """Per kind of action, what blocks it."""
     return {s["kind"]: s["code"] for s in daemon.status.get("permissions", [])}
 
 

@@ -21,7 +21,7 @@ from ballast.sandbox import Sandbox
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 LEFT = "1500000"
-"""A rate that a run of before left behind."""
+"""A stale rate of an earlier run."""
 
 
 def test_a_daemon_that_starts_without_its_journal_waits_for_a_person(

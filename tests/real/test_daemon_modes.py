@@ -100,7 +100,7 @@ def test_a_mode_changed_in_the_file_holds_within_seconds_both_ways(
     until("the run that was left", lambda: all(d.status.get("runElsewhere") for d in daemons), daemons)
     assert all(d.get("/healthz")[0] == 200 for d in daemons)
 
-    # Without a throttle it ends soon: the run was left with its own, which is taken back with it.
+    # Without a throttle it ends soon: the run was left with its own, which is removed with it.
     set_mode(daemons, "auto")
     becomes(lambda: roles(daemons), ["leader", "standby"])
     until("the run goes on", lambda: any("goes on" in m for d in daemons for m in d.messages()), daemons)

@@ -1,4 +1,4 @@
-"""Runs on real brokers: throttled, killed, taken up by another process, and nothing left behind."""
+"""Runs on real brokers: throttled, killed, taken up by another process, and no stale throttle."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_run_without_a_word_about_throttles_is_throttled(at: Scene) -> None:
     plan = str(at.plan(topic, {0: (3, 2), 1: (3, 1)}))
     unasked = at.ballast("apply", plan)
     _, story = unasked.communicate(timeout=ENDS_WITHIN_S)
-    assert unasked.returncode == 2, "nobody is there to be asked"
+    assert unasked.returncode == 2, "there is no terminal to ask on"
     told = story.index("Throttle: 32.0 MiB/s on brokers 1, 2, 3")
     assert told < story.index("Time at this rate") < story.index("--no-throttle") < story.index("--yes")
     assert at.throttles(topic) == before

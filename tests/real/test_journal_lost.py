@@ -283,7 +283,7 @@ def test_a_journal_that_another_user_has_made_again_is_not_removed(journal: Topi
 
 def _takes(journal: TopicJournal) -> bool:
     try:
-        journal.acquire(this_process("somebody else", lease_s=LEASE_S))
+        journal.acquire(this_process("another process", lease_s=LEASE_S))
     except BallastError:
         return False
     return True

@@ -21,7 +21,7 @@ from ballast.wiring.cluster import open_cluster
 
 pytestmark = pytest.mark.kafka
 
-SICK = 3
+DEGRADED = 3
 EXIT_PENDING = 3
 
 
@@ -57,14 +57,14 @@ def test_a_failed_log_dir_is_named_by_every_plan_until_its_broker_is_emptied_and
     """Nothing would move, and ``--check`` is not 0; the plan that drains the broker can be made and carried out."""
     well = ballast(sandbox, "plan", "balance", "--check", "--output", "json")
     assert loads(well.stdout).log_dir_errors == ()
-    failed = str(sandbox.log_dirs(SICK)[1])
-    SandboxHands(sandbox).fail_dir(SICK, 1)
+    failed = str(sandbox.log_dirs(DEGRADED)[1])
+    SandboxHands(sandbox).fail_dir(DEGRADED, 1)
     with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
 
         def given_up() -> bool:
             state = opened.cluster.snapshot()
-            broker = state.broker(SICK)
-            here = state.partitions.replica == SICK
+            broker = state.broker(DEGRADED)
+            here = state.partitions.replica == DEGRADED
             return bool(broker and broker.bad_log_dirs) and bool((state.partitions.offline & here).any())
 
         until(given_up, "the broker has given the log dir up")
@@ -73,29 +73,29 @@ def test_a_failed_log_dir_is_named_by_every_plan_until_its_broker_is_emptied_and
         done = ballast(sandbox, "plan", *intent, "--check", "--output", "json")
         assert done.returncode == EXIT_PENDING, done.stderr
         (error,) = loads(done.stdout).log_dir_errors
-        assert (error.broker, error.path, error.error) == (SICK, failed, STORAGE_ERROR)
+        assert (error.broker, error.path, error.error) == (DEGRADED, failed, STORAGE_ERROR)
         assert error.offline_replicas > 0
     table = ballast(sandbox, "plan", "balance", "--check")
     assert table.returncode == EXIT_PENDING
-    words = ("evacuate", str(SICK), "--offline-only")
-    assert all(word in table.stdout for word in (f"roker {SICK}", failed, STORAGE_ERROR, " ".join(words)))
+    words = ("evacuate", str(DEGRADED), "--offline-only")
+    assert all(word in table.stdout for word in (f"roker {DEGRADED}", failed, STORAGE_ERROR, " ".join(words)))
     shown = json.loads(ballast(sandbox, "status", "--output", "json").stdout)
     (told,) = (d for b in shown["brokers"] for d in b["logDirs"] if d["error"])
     assert (told["path"], told["error"]) == (failed, STORAGE_ERROR)
 
     file = tmp_path / "plan.json"
-    held, lost = on_broker(sandbox, SICK)
+    held, lost = on_broker(sandbox, DEGRADED)
     rebuilt = ballast(sandbox, "plan", *words, "--save", str(file), "--output", "json")
     assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
     assert {m.name for m in loads(rebuilt.stdout).moves} == lost
     assert lost < held
     applied = ballast(sandbox, "apply", str(file), "--yes")
     assert applied.returncode == 0, applied.stdout + applied.stderr
-    assert on_broker(sandbox, SICK) == (held - lost, set())
+    assert on_broker(sandbox, DEGRADED) == (held - lost, set())
 
-    drained = ballast(sandbox, "plan", "decommission", str(SICK), "--save", str(file))
+    drained = ballast(sandbox, "plan", "decommission", str(DEGRADED), "--save", str(file))
     assert drained.returncode == 0, drained.stdout + drained.stderr
     applied = ballast(sandbox, "apply", str(file), "--yes")
     assert applied.returncode == 0, applied.stdout + applied.stderr
     (left,) = loads(ballast(sandbox, "plan", "racks", "--output", "json").stdout).log_dir_errors
-    assert (left.broker, left.offline_replicas) == (SICK, 0)
+    assert (left.broker, left.offline_replicas) == (DEGRADED, 0)

@@ -129,7 +129,7 @@ def test_a_copy_of_the_stock_tool_takes_room_in_the_log_dir_that_it_goes_to(at: 
 
 
 def test_our_own_copy_is_followed_to_its_end_and_read_by_the_stock_tool(at: Scene) -> None:
-    """--execute with a rate sets it, prints the stock tool's lines, and takes it back when the copy is whole."""
+    """--execute with a rate sets it, prints the stock tool's lines, and removes it when the copy is whole."""
     path, home, away = file_to_other_dir(at, "owndirs")
     answer = ours(at, "--execute", "--reassignment-json-file", path, "--replica-alter-log-dirs-throttle", "1000000")
     assert answer.code == 0

@@ -193,7 +193,7 @@ def test_a_token_lets_every_client_in(own_cluster: Callable[..., Sandbox], tmp_p
             time.sleep(0.2)
     finally:
         cluster.close()
-    refused = properties | {"sasl.jaas.config": f'{module} unsecuredLoginStringClaim_nobody="ada";'}
+    refused = properties | {"sasl.jaas.config": f'{module} unsecuredLoginStringClaim_other="ada";'}
     code, _, err = status(sandbox, refused, tmp_path)
     assert code == 6
     assert "did not accept our OAuth token" in err

@@ -63,12 +63,10 @@ def test_sides_apart_rates_alone_and_explicit_lists_come_and_go(at: Scene) -> No
         at.change(ConfigChange(ConfigResource("broker", "1"), SENDS, "delete"))
 
 
-@pytest.mark.parametrize("taken_back", [("remove", "--yes"), ("--clean", "--yes")])
-def test_whole_topics_and_the_cluster_wide_default_are_taken_back_as_promised(
-    at: Scene, taken_back: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("removed", [("remove", "--yes"), ("--clean", "--yes")])
+def test_whole_topics_and_the_cluster_wide_default_are_removed_as_promised(at: Scene, removed: tuple[str, ...]) -> None:
     """``*`` lists and rates go with ``remove``, and with ``--clean`` as ``set`` promises."""
-    topic = f"whole-{taken_back[0].strip('-')}"
+    topic = f"whole-{removed[0].strip('-')}"
     at.topic(topic, {0: (1, 2)})
     before = at.throttles(topic)
     by_hand(at, "set", "--topic", topic, "--rate", "50MB", "--broker", "2", "--broker", "default")
@@ -79,7 +77,7 @@ def test_whole_topics_and_the_cluster_wide_default_are_taken_back_as_promised(
         lambda: {k: at.cluster.configs([everyone])[everyone][k].value for k in RATES}, dict.fromkeys(RATES, "50000000")
     )
     assert "set with ballast throttles set" in by_hand(at, "list")
-    by_hand(at, *taken_back)
+    by_hand(at, *removed)
     becomes(lambda: at.throttles(topic), before)
     becomes(lambda: at.cluster.configs([everyone])[everyone].keys() & set(RATES), set())
 
@@ -102,7 +100,7 @@ class Meanwhile:
 
 @pytest.mark.parametrize("first", [None, "1:1"])
 def test_an_entry_added_between_reading_and_writing_survives(anywhere: Scene, first: str | None) -> None:
-    """Set, changed and taken back by the ledger of runs: each entry of theirs is there in the end, and none of ours."""
+    """Set, changed and restored by the ledger of runs: each entry of theirs is there in the end, and none of ours."""
     topic = f"interleaved-{'on-theirs' if first else 'on-nothing'}"
     anywhere.topic(topic, {0: (1, 2), 1: (2, 3)})
     theirs = [first] if first else []

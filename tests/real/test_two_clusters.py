@@ -31,7 +31,7 @@ def running(kraft: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenClu
         kraft.bootstrap_server, kraft.zookeeper, kraft.client_properties, kraft.client_properties_file
     )
     monkeypatch.setattr("ballast.sandbox.running", lambda: person)
-    monkeypatch.setenv("BALLAST_KEEPER", "off")
+    monkeypatch.setenv("BALLAST_RUN_FOLLOWER", "off")
     with open_cluster(bootstrap_server=kraft.bootstrap_server) as opened:
         yield opened
 

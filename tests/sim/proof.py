@@ -1,7 +1,7 @@
 """The harness of the crash proof: a world, a chain of processes that die, and what must hold whatever happened.
 
 A *life* is one process from its start to its end or death.  The harness starts the next life until one ends by itself; every
-life does what a real start does: take the lock, look into the journal for open runs, go on with them or begin, pay debts.
+life does what a real start does: take the lock, look into the journal for open runs, go on with them or begin, restore throttles.
 
 What the journal has lost before a process that remembers it has made it again is forgotten: then no process can end
 the run or take throttles back, and only what concerns the data must hold.
@@ -196,7 +196,7 @@ class Proof:
         }
         self.require(not wrong, f"configs are not as people left them (wanted, found): {wrong}")
         ledger = [r.key for r in self.store.view.records() if r.key.startswith("throttle/")]
-        self.require(not ledger, f"debts are left in the journal: {ledger}")
+        self.require(not ledger, f"throttles to restore are left in the journal: {ledger}")
 
     def _wait_until_nothing_moves(self) -> None:
         end = self.clock.monotonic_s() + LIMIT_S / 2

@@ -17,7 +17,7 @@ from ballast.errors import UsageError
 ALIVE_LOCK: Final = "alive.lock"
 """Held with ``flock`` by a cluster's supervisor for as long as it lives; the kernel lets go of it however the supervisor ends."""
 
-NO_KEEPER_AFTER_S: Final = 600
+NO_SUPERVISOR_AFTER_S: Final = 600
 """A cluster's folder that has no supervisor after this long will never get one."""
 
 
@@ -70,16 +70,16 @@ def sweep() -> list[Path]:
     removed = []
     with locked(clusters_root() / ".sweep.lock"):
         for folder in clusters_root().iterdir():
-            if folder.is_dir() and _is_left_behind(folder):
+            if folder.is_dir() and _is_abandoned(folder):
                 shutil.rmtree(folder, ignore_errors=True)
                 removed.append(folder)
     return removed
 
 
-def _is_left_behind(folder: Path) -> bool:
+def _is_abandoned(folder: Path) -> bool:
     if (folder / ALIVE_LOCK).exists():
         return not has_supervisor(folder)
     try:
-        return time.time() - folder.stat().st_mtime > NO_KEEPER_AFTER_S
+        return time.time() - folder.stat().st_mtime > NO_SUPERVISOR_AFTER_S
     except FileNotFoundError:
         return False

@@ -186,7 +186,7 @@ class SimController:
     # Brokers and the ISR
 
     def fence(self, broker: int) -> None:
-        """Give a silent broker up: it leaves every ISR that has another member, and leads nothing."""
+        """Fence a broker that is unreachable: it leaves every ISR that has another member, and leads nothing."""
         for partition in self.partitions():
             if broker in partition.isr or partition.leader == broker:
                 self._give_up(partition, broker)

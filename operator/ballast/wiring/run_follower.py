@@ -27,7 +27,7 @@ def follower_log(run_id: str) -> Path:
 
 def start_follower(opened: OpenCluster, run_id: str, *, command_config: Path | None, config: Path | None) -> int | None:
     """Start a follower of this and every other open run; returns its process id, None where none may stay."""
-    if os.environ.get("BALLAST_KEEPER") == "off":
+    if os.environ.get("BALLAST_RUN_FOLLOWER") == "off":
         return None
     command = [sys.executable, "-m", "ballast", "runs", "resume", "--lock-wait", "60"]
     command += ["--give-up-after", str(SILENCE_S), "--bootstrap-server", opened.bootstrap_server]

@@ -74,12 +74,12 @@ def set_by_hand(own: Writer, desired: DesiredThrottles) -> list[str]:
     other_kind = {
         s: h for s, h in ledger.items() if s in desired and (EVERYTHING in h.ours) != (EVERYTHING in desired[s])
     }
-    failures = take_back(own, other_kind) if other_kind else []
+    failures = restore(own, other_kind) if other_kind else []
     mine = {s: h for s, h in ledger.items() if s in desired and s not in other_kind}
     return failures + _settle(own, desired, mine)
 
 
-def take_back(own: Writer, ledger: Mapping[Setting, LedgerEntry]) -> list[str]:
+def restore(own: Writer, ledger: Mapping[Setting, LedgerEntry]) -> list[str]:
     """Take away what these lines say was put there, and nothing else; answers what went wrong, as sentences."""
     return _settle(own, {}, ledger)
 
@@ -116,7 +116,7 @@ def _settle(own: Writer, desired: DesiredThrottles, ledger: Mapping[Setting, Led
 BUSY = Outcome(ok=False, code="HELD_BY_RUN", message="a run of Ballast holds it; try again when that has ended")
 
 
-def as_left_behind(found: Iterable[FoundThrottle]) -> dict[Setting, LedgerEntry]:
+def as_stale(found: Iterable[FoundThrottle]) -> dict[Setting, LedgerEntry]:
     """Settings that nothing needs, as if we had put there what was judged, and nothing been there before."""
     return {
         s.setting: LedgerEntry(None, frozenset(parse_list(s.value)) if s.setting.key in LISTS else frozenset({s.value}))
@@ -148,17 +148,17 @@ def named(settings: Iterable[Setting], topics: Collection[str], brokers: Collect
     return {s for s in settings if s.name in (topics if s.kind == "topic" else ids)}
 
 
-def left_behind(own: Writer, topics: Collection[str]) -> list[FoundThrottle]:
+def stale_on(own: Writer, topics: Collection[str]) -> list[FoundThrottle]:
     """What stands on these topics, and the rates of the brokers that they name, that neither a run nor the ledger needs."""
     records = own.journal.read()
     state = own.opened.cluster.snapshot()
     return removable(all_settings(state, load_ledger(records), load_ledger(records, BY_HAND)), topics=topics)
 
 
-def clear_left_behind(own: Writer, topics: Collection[str]) -> list[str]:
+def clear_stale(own: Writer, topics: Collection[str]) -> list[str]:
     """Remove what a tool left on these topics, as ``removable`` judges it; ``*`` and all that is still needed stays."""
-    gone = left_behind(own, topics)
+    gone = stale_on(own, topics)
     if not gone:
         return []
-    failures = take_back(own, as_left_behind(gone))
+    failures = restore(own, as_stale(gone))
     return [f"removed {s.setting} = {s.value or '(empty)'}" for s in gone] + failures

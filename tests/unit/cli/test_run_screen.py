@@ -188,7 +188,7 @@ def test_policy_from_options() -> None:
         "raise_throttle": True,
     }
     assert policy_from(given) == ExecutionPolicy(refusal_patience_s=5.0, raise_throttle=True)
-    assert policy_from(given).throttle == "auto", "throttled unless somebody says otherwise"
+    assert policy_from(given).throttle == "auto", "throttled unless an option says otherwise"
     assert policy_from({**given, "no_throttle": True}).throttle == "none"
     assert policy_from({**given, "link": 5}) == ExecutionPolicy(
         refusal_patience_s=5.0, raise_throttle=True, link_bytes_per_s=5

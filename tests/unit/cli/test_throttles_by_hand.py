@@ -28,7 +28,7 @@ from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import SimCluster
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Writer
-from ballast.wiring.throttles import as_left_behind, named, set_by_hand, set_so_far, take_back
+from ballast.wiring.throttles import as_stale, named, restore, set_by_hand, set_so_far
 
 LIST = Setting("topic", T, LEADER_REPLICAS)
 RATE = Setting("broker", "1", LEADER_RATE)
@@ -51,7 +51,7 @@ AIMS: list[DesiredThrottles] = [
 
 @pytest.mark.parametrize("desired", AIMS)
 @pytest.mark.parametrize("prior", [{}, {LIST: "0:2", RATE: "9", DEFAULT: "7"}, {LIST: ""}])
-def test_what_is_set_is_taken_back(desired: DesiredThrottles, prior: dict[Setting, str]) -> None:
+def test_what_is_set_is_restored(desired: DesiredThrottles, prior: dict[Setting, str]) -> None:
     """Rates alone, lists alone, ``*`` and the cluster-wide default: afterwards everything is as it was before."""
     s = scene({0: (1, 2)})
     for (kind, name, key), value in prior.items():
@@ -62,7 +62,7 @@ def test_what_is_set_is_taken_back(desired: DesiredThrottles, prior: dict[Settin
     for setting, wanted in desired.items():
         assert wanted <= set(standing(s, setting).split(","))
     assert set(set_so_far(own)) <= set(desired)
-    assert take_back(own, set_so_far(own)) == []
+    assert restore(own, set_so_far(own)) == []
     assert (s.throttles(), dict(s.world.cluster_configs)) == before
     assert set_so_far(own) == {}
 
@@ -83,7 +83,7 @@ def test_setting_again_replaces_what_was_set_by_hand_and_keeps_the_first_prior()
         assert set_by_hand(own, {LIST: frozenset({entries}), RATE: frozenset({rate})}) == []
         assert standing(s, RATE) == rate
         assert set(standing(s, LIST).split(",")) == ({"*"} if entries == "*" else {"3:3", entries})
-    assert take_back(own, set_so_far(own)) == []
+    assert restore(own, set_so_far(own)) == []
     assert s.throttles() == before
 
 
@@ -95,7 +95,7 @@ def test_a_rate_that_another_user_changed_is_what_comes_back() -> None:
     given(s, "broker", "1", LEADER_RATE, "6")
     set_by_hand(own, {RATE: frozenset({"7"})})
     assert standing(s, RATE) == "7"
-    take_back(own, set_so_far(own))
+    restore(own, set_so_far(own))
     assert standing(s, RATE) == "6"
 
 
@@ -127,7 +127,7 @@ def interleaved(s: Scene) -> tuple[Meanwhile, list[str]]:
 
 
 def test_entries_that_another_user_adds_between_reading_and_writing_survive_a_run() -> None:
-    """A run sets its list and takes it back; each entry that came in between is there in the end, and none of ours."""
+    """A run sets its list and restores it; each entry that came in between is there in the end, and none of ours."""
     s = scene({0: (1, 2)}, size_bytes=20 * MB)
     _, added = interleaved(s)
     policy = ExecutionPolicy(throttle=5 * MB, measure_s=0)
@@ -142,7 +142,7 @@ def test_entries_that_another_user_adds_survive_setting_and_removing_by_hand() -
     _, added = interleaved(s)
     own = writer(s)
     set_by_hand(own, {Setting("topic", T, FOLLOWER_REPLICAS): frozenset({"0:1", "0:2"})})
-    take_back(own, set_so_far(own))
+    restore(own, set_so_far(own))
     assert s.throttles() == {f"topic {T} {FOLLOWER_REPLICAS}": ",".join(added)}
 
 
@@ -153,7 +153,7 @@ def test_what_a_run_holds_is_left_to_it() -> None:
     (sentence,) = set_by_hand(writer(s), {RATE: frozenset({"7"})})
     assert "broker 1" in sentence
     assert s.throttles() == {}
-    assert len(take_back(writer(s), {RATE: LedgerEntry(None, frozenset({"5"}))})) == 1
+    assert len(restore(writer(s), {RATE: LedgerEntry(None, frozenset({"5"}))})) == 1
 
 
 def test_what_was_set_by_hand_is_not_stale() -> None:
@@ -166,14 +166,14 @@ def test_what_was_set_by_hand_is_not_stale() -> None:
 
 
 def test_what_was_set_by_hand_on_a_topic_is_forgotten_with_it() -> None:
-    """Another topic of its name is there when it is taken back: that one keeps its list, and nothing is owed any more."""
+    """Another topic of its name is there when it is restored: that one keeps its list, and nothing is owed any more."""
     s = scene({0: (1, 2)})
     own = writer(s)
     set_by_hand(own, {RATE: frozenset({"5"}), LIST: frozenset({"0:1"})})
     s.world.delete_topic(T)
     s.world.add_topic(T, {0: (1, 2)}, configs={LEADER_REPLICAS: "0:1"})
     s.world.clock.sleep(20)
-    (sentence,) = take_back(own, set_so_far(own))
+    (sentence,) = restore(own, set_so_far(own))
     assert T in sentence
     assert set_so_far(own) == {}
     assert s.throttles() == {f"topic {T} {LEADER_REPLICAS}": "0:1"}
@@ -188,13 +188,13 @@ def test_settings_are_chosen_by_topic_and_broker() -> None:
     assert named(everything, (T,), ("1",)) == {LIST, RATE}
 
 
-def test_a_list_left_behind_keeps_what_is_added_while_a_person_decides() -> None:
+def test_a_stale_list_keeps_what_is_added_while_a_person_decides() -> None:
     """Only what was judged is taken away."""
     s = scene({0: (1, 2)})
     given(s, "topic", T, LEADER_REPLICAS, "0:1")
     judged = all_settings(s.cluster.snapshot())
     given(s, "topic", T, LEADER_REPLICAS, "0:1,0:2")
-    assert take_back(writer(s), as_left_behind(judged)) == []
+    assert restore(writer(s), as_stale(judged)) == []
     assert standing(s, LIST) == "0:2"
 
 

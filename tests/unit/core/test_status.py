@@ -58,7 +58,7 @@ def row(number: int, leader: int, replicas: tuple[int, ...], isr: tuple[int, ...
     return PartitionRow("t", number, leader, replicas, isr, **more)  # type: ignore[arg-type]
 
 
-def test_sickness_is_counted_as_kafkas_metrics_count() -> None:
+def test_problems_are_counted_as_kafkas_metrics_count() -> None:
     """Offline, under min ISR and under-replicated each hold exactly the partitions that Kafka would count."""
     found = unhealthy_partitions(
         state(
@@ -202,7 +202,7 @@ def test_a_cluster_without_partitions_is_well() -> None:
 
 
 def test_what_a_broker_did_not_tell_is_unknown_everywhere() -> None:
-    """A silent broker's bytes and disk are null in JSON and a question mark in the table, and the gap is told."""
+    """An unreachable broker's bytes and disk are null in JSON and a question mark in the table, and the gap is told."""
     rows = [row(0, 1, (1, 2), (1,), sizes=(GIB, UNKNOWN))]
     gap = Gap("broker 2", "log dirs", "the broker is down")
     silent = build("c", (broker(1), Broker(2, alive=False)), (Topic("t"),), rows, gaps=(gap,))
@@ -369,7 +369,7 @@ def topic_throttle(value: str) -> Topic:
     return Topic("t", configs={"leader.replication.throttled.replicas": ConfigValue(value, "DYNAMIC_TOPIC_CONFIG")})
 
 
-def test_a_throttle_without_a_move_looks_left_behind() -> None:
+def test_a_throttle_without_a_move_looks_stale() -> None:
     """Lists of partitions that stand still and rates that no move uses are named; those in use are not."""
     moving = row(0, 1, (3, 1, 2), (1, 2), adding=(3,), removing=(2,))
     still = row(1, 1, (1, 2), (1, 2))
@@ -393,7 +393,7 @@ def test_a_throttle_without_a_move_looks_left_behind() -> None:
     ]
 
 
-def test_what_a_person_wrote_down_is_not_left_behind() -> None:
+def test_what_a_person_wrote_down_is_not_stale() -> None:
     """A star over a topic and a rate in the broker's own file are meant."""
     static = {"follower.replication.throttled.rate": ConfigValue("1000", "STATIC_BROKER_CONFIG")}
     picture = build("c", (broker(1),), (topic_throttle("*"),), [row(0, 1, (1,), (1,))], broker_configs={1: static})

@@ -53,7 +53,7 @@ def test_failures_sleep_longer_each_time_and_recover_at_once() -> None:
     def run() -> str:
         began.append(clock.monotonic_s())
         if len(began) < 8:
-            raise Unavailable("Nobody answers.")
+            raise Unavailable("No broker answers.")
         return "back"
 
     loop, reports = make(clock, run)
@@ -73,7 +73,7 @@ def test_a_tick_may_have_a_shorter_bound() -> None:
 
         def run(clock: SimClock = clock, began: list[float] = began) -> str:
             began.append(clock.monotonic_s())
-            raise Unavailable("Nobody answers.")
+            raise Unavailable("No broker answers.")
 
         loop, _ = make(clock, run, every_s, max_backoff_s=30.0)
         while len(began) < 6:

@@ -80,7 +80,7 @@ def test_cordoned_brokers_are_named_in_the_singular_and_the_plural() -> None:
         cluster(confluent_balancer_enable="true", auto_leader_rebalance_enable="true"),
         cluster("__amazon_msk_canary"),
     ],
-    ids=["nobody", "topics", "strimzi", "reporter", "confluent topic", "two", "msk"],
+    ids=["none", "topics", "strimzi", "reporter", "confluent topic", "two", "msk"],
 )
 def test_daemon_and_status_find_the_same(state: ClusterState) -> None:
     """One place finds; the daemon judges each finding, leaves none out and adds no balancer of its own."""

@@ -16,7 +16,7 @@ from ballast.ports.journal import Corrupt, Record, read_record
 NOON_MS = 1_795_262_400_000  # 2026-11-21 12:00 UTC
 AUTO = DaemonPolicy(mode=Mode.AUTO)
 CALM = Situation(now_ms=NOON_MS, role=Role.LEADER, reading_age_s=5)
-FOREIGN = Other(code="foreign-reassignment", sentence="Somebody moves orders-0.", blocking=True)
+FOREIGN = Other(code="foreign-reassignment", sentence="Another tool moves orders-0.", blocking=True)
 HARMLESS = Other(code="msk", sentence="This is MSK.", blocking=False)
 
 

@@ -129,7 +129,7 @@ def test_a_throttle_that_could_not_be_set_often_enough_ends_the_move() -> None:
     assert "POLICY_VIOLATION no lists" in m.detail
 
 
-def test_what_cannot_be_taken_back_holds_no_move_up() -> None:
+def test_what_cannot_be_restored_holds_no_move_up() -> None:
     """A setting that is to go, and not one that the move needs."""
     desired = entries([MOVE])
     stale = {Setting("topic", "t", "stale"): AGAIN, Setting("broker", "3", "stale"): AGAIN}

@@ -246,7 +246,7 @@ def lies(*places: str, n: int = 0, brokers: tuple[int, ...] = (1,)) -> dict[int,
 def test_a_replica_is_ordered_to_its_log_dir_until_it_is_there(
     stage: Stage, logs: Mapping[int, BrokerLogs] | None, attempts: int, expected: type[Stage], *, asks: bool
 ) -> None:
-    """By what its broker says, at most so often, and not while it is on its way; a silent broker is waited for."""
+    """By what its broker says, at most so often, and not while it is on its way; an unreachable broker is waited for."""
     of = moves(stage, move=COPIED, attempts=attempts, total_bytes=10)
     run, effects = decide(
         run_of(of, replace(FIXED, throttle="auto"), rates={1: 5, 2: 5, 4: 5}), seen((1, 2), logs=logs), NOW
@@ -385,7 +385,7 @@ def test_moves_that_have_arrived_leave_the_throttle() -> None:
 def test_what_is_to_stand_is_told_whole_and_only_where_it_differs(
     applied: DesiredThrottles | None, kind: EffectKind | None
 ) -> None:
-    """An effect that adds anything is a throttle, one that only takes back is none."""
+    """An effect that adds anything is a throttle, one that only restores is none."""
     run = run_of(moves(Moving()), FIXED, applied=applied)
     after, effects = decide(run, seen((3, 2, 1), listed=(0,)), NOW)
     assert [e.kind for e in effects] == ([] if kind is None else [kind])
@@ -506,7 +506,7 @@ def test_a_run_ends_when_nothing_is_open(
 
 @pytest.mark.parametrize("policy", [FIXED, PLAIN])
 def test_a_run_does_not_end_while_a_throttle_of_its_own_stands(policy: ExecutionPolicy) -> None:
-    """It is taken back first, whatever the policy says of throttles."""
+    """It is cancelled first, whatever the policy says of throttles."""
     after, effects = decide(run_of(moves(Verified()), policy, applied=rates(1)), seen((3, 2)), NOW)
     assert not after.ended
     assert [(e.kind, e.desired) for e in effects] == [(EffectKind.UNTHROTTLE, {})]

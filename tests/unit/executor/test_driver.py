@@ -77,7 +77,7 @@ def test_settings_of_others_come_back_exactly() -> None:
 
 
 def test_rate_changed_by_a_person_in_mid_run_is_theirs() -> None:
-    """A user who changes a rate that we set owns it from then on: it is not taken back."""
+    """A user who changes a rate that we set owns it from then on: it is not restored."""
     s = scene()
     change = ConfigChange(ConfigResource("broker", "3"), "follower.replication.throttled.rate", "set", "9000000")
     at(s, 10, lambda: s.cluster.alter_configs([change]))

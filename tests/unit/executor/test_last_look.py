@@ -140,7 +140,7 @@ def test_a_count_that_another_user_changes_in_the_last_moment_stays_theirs(momen
 
 
 @pytest.mark.parametrize("sent", [False, True])
-def test_what_met_another_list_is_taken_back_also_after_a_death(*, sent: bool) -> None:
+def test_what_met_another_list_is_cancelled_also_after_a_death(*, sent: bool) -> None:
     """Whether the cancel had gone out or not: the next process knows why it was wanted, and what its end is called."""
     s = scene()
     cluster = DiesCancelling(s.world, sent=sent)

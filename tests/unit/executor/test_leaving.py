@@ -55,7 +55,7 @@ def test_the_journals_own_copies_are_not_waited_for_by_one_that_leaves() -> None
     assert [r.key for r in s.journal.read()] == ["upkeep/replicas"]
 
 
-def test_a_wish_that_comes_after_the_last_look_is_not_the_next_runs() -> None:
+def test_a_command_that_comes_after_the_last_look_is_not_the_next_runs() -> None:
     """The person meant the run that they saw; the next one is carried out, and it is said that it was too late."""
     s = scene()
     s.world.add_topic("u", {0: (1, 2)}, size_bytes=100 * MB)

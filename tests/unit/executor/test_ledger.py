@@ -66,7 +66,7 @@ def test_an_id_is_fresh_for_a_moment() -> None:
 
 
 def test_a_change_without_an_answer_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may have taken effect: its line stays, nothing is taken for shown, and the next occasion takes it back."""
+    """It may have taken effect: its line stays, nothing is taken for shown, and the next occasion restores it."""
     s = scene()
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     written: list[Record] = []
@@ -187,7 +187,7 @@ def test_a_rate_that_stands_is_kept_where_that_is_asked(*, keep: bool) -> None:
     ],
 )
 def test_a_value_that_is_merely_inherited_is_not_the_resources_own(setting: Setting, source: str, *, own: bool) -> None:
-    """Written down as its own it would be set there when ours is taken back, and outlive what it came from."""
+    """Written down as its own it would be set there when ours is restored, and outlive what it came from."""
     assert own_value(setting, {setting.key: ConfigValue("5", source)}) == ("5" if own else None)
     assert own_value(setting, {}) is None
 

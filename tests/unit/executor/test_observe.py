@@ -471,7 +471,7 @@ BOTH: Final = Reassignment((3, 4, 1, 2), (3, 4), (1, 2))
 def test_bytes_that_arrive_are_counted_at_every_destination(
     stage: Stage, read: Mapping[int, BrokerLogs] | None, sizes: dict[TopicPartition, int], expected: tuple[int, int]
 ) -> None:
-    """What a silent broker holds is not known, and what was known stands."""
+    """What an unreachable broker holds is not known, and what was known stands."""
     replicas, listed = ((1, 2), None) if isinstance(stage, Submitted) else ((3, 4, 1, 2), BOTH)
     picture = seen(replicas, listed, logs=read, sizes=sizes)
     m = after(stage, picture, move=TWO, copied_bytes=7, total_bytes=190, entered_s=999.0)

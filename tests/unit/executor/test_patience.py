@@ -1,4 +1,4 @@
-"""A move's time follows its bytes; what is over it is named with its cause, and kept or taken back as the policy says."""
+"""A move's time follows its bytes; what is over it is named with its cause, and kept or cancelled as the policy says."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ IMPATIENT = ExecutionPolicy(
 )
 
 
-def test_a_crawling_move_is_taken_back_with_the_arithmetic_and_the_rest_goes_on() -> None:
-    """Bytes arrive all the time, far too few: it ends as timed-out, the other move is verified, nothing is left behind."""
+def test_a_crawling_move_is_cancelled_with_the_arithmetic_and_the_rest_goes_on() -> None:
+    """Bytes arrive all the time, far too few: it ends as timed-out, the other move is verified, no throttle stays."""
     s = scene({0: (1, 2), 1: (2, 1)})
     s.world.brokers[3].nic_bytes_per_s = 50_000
     result = s.driver.execute(s.plan(*two_moves(s)), IMPATIENT, run_id="r")
@@ -125,7 +125,7 @@ def test_a_crawling_move_is_taken_back_with_the_arithmetic_and_the_rest_goes_on(
     assert s.cluster.partitions([T0])[T0].replicas == (1, 2)
 
 
-def test_a_destination_that_cannot_fetch_is_named_and_taken_back() -> None:
+def test_a_destination_that_cannot_fetch_is_named_and_cancelled() -> None:
     """Alive, with room, not held back, and nothing arrives: fetch errors, said with both ends of the road."""
     s = scene({0: (1, 2), 1: (2, 1)})
     s.world.cut = {(3, 1)}

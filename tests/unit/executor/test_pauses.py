@@ -17,7 +17,7 @@ from ballast.executor.machine.stages import Submitted
 from ballast.ports.time import Clock
 from ballast.sim import SimClock, SimCluster, SimWorld
 
-SICK = TopicPartition("unhealthy", 0)
+UNHEALTHY = TopicPartition("unhealthy", 0)
 
 
 class TellingCluster(SimCluster):
@@ -56,7 +56,7 @@ def test_a_run_that_waits_for_an_isr_looks_when_the_cluster_tells(
 ) -> None:
     """Refused for a unhealthy neighbour and asked to look once a minute, it begins as soon as it hears that the ISR is whole."""
     s = scene({0: (1, 2)}, brokers=5)
-    s.world.add_topic(SICK.topic, {0: (1, 4, 5)}, size_bytes=MB)
+    s.world.add_topic(UNHEALTHY.topic, {0: (1, 4, 5)}, size_bytes=MB)
     s.world.kill(5)
     s.world.clock.sleep(30)
     began_s = s.world.clock.monotonic_s()

@@ -240,7 +240,7 @@ def verdict(state: ClusterState, move: Move) -> str | None:
     return found[move.name].code if found else None
 
 
-def test_unrelated_sickness_stops_nothing_but_min_isr_does() -> None:
+def test_unrelated_problems_stop_nothing_but_min_isr_does() -> None:
     """A unhealthy partition on other brokers is none of our business, until it is down to its minimum."""
     a = PartitionRow("a", 0, 1, (1, 2), (1, 2))
     unhealthy = PartitionRow("b", 0, 4, (4, 5, 3), (4, 5))

@@ -147,7 +147,7 @@ def test_a_newer_layout_and_a_foreign_table_are_refused(log: TableLog) -> None:
     """Every question begins with the layout, so no job reads or replaces what it does not know."""
     for table, description, sentence in (
         (DISK_HOUR, describe("disk_hour", 2), "layout 2"),
-        (LEADERSHIP_HISTORY, "somebody's", "not one of Ballast's"),
+        (LEADERSHIP_HISTORY, "another's", "not one of Ballast's"),
     ):
         DeltaTable.create(log.url(table), schema=arrow_schema(table.columns), description=description)
         for question in (log.exists, log.ensure, log.parts):

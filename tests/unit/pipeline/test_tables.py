@@ -42,7 +42,7 @@ def test_a_newer_layout_is_refused_and_a_foreign_table_too() -> None:
     with pytest.raises(UsageError, match="layout 2"):
         check_layout("load_model", describe("load_model", 2), known=1)
     with pytest.raises(UsageError, match="not one of Ballast"):
-        check_layout("load_model", "somebody's", known=1)
+        check_layout("load_model", "another's", known=1)
 
 
 JAVA = """An error occurred while calling o26.save.

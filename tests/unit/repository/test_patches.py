@@ -1,4 +1,4 @@
-"""Tests replace public parts alone: a private one may be renamed or dissolved without a test that stands in its way."""
+"""Tests replace public parts alone: a private one may be renamed or dissolved without changing a test."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_an_unknown_shape_is_refused() -> None:
     "wrong", [{"megabytes": float("nan")}, {"megabytes": float("inf")}, {"prefix": "a/b"}, {"prefix": ""}]
 )
 def test_what_no_cluster_would_take_is_refused_before_anything_is_created(wrong: dict[str, Any]) -> None:
-    """No topics without data are left behind by a slip of the keyboard."""
+    """A slip of the keyboard makes no topics without data."""
     with pytest.raises(UsageError):
         Filling(**wrong)
 

@@ -135,7 +135,7 @@ def test_the_supervisor_starts_signals_and_clears_away(tmp_path: Path) -> None:
     while supervisor.running()["a"]:
         assert time.monotonic() < deadline
     with pytest.raises(Unavailable, match="refused"):
-        supervisor.start("nobody")
+        supervisor.start("unknown")
     supervisor.down()
     assert not folder.exists()
     assert not has_supervisor(folder)

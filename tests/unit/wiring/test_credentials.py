@@ -93,7 +93,7 @@ def test_renewed_credentials_are_used_once_they_work(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         watch.look()
     password.write_text("new")
-    outcomes += [AuthenticationFailed("No."), Unavailable("Nobody is there.")]
+    outcomes += [AuthenticationFailed("No."), Unavailable("No broker answers.")]
     with pytest.raises(AuthenticationFailed):
         watch.look()
     watch.look()

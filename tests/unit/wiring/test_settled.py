@@ -54,7 +54,7 @@ def test_without_a_journal_there_is_nothing_to_do_and_still_no_journal(path: Pat
 def test_an_open_run_or_a_throttle_that_is_owed_is_work(path: Path, records: list[Record], *, settled: bool) -> None:
     """Either is enough; the newest record of a run counts; another process's lock does not hinder the look."""
     holder = FileJournal(path)
-    holder.acquire(Holder(id="x", description="somebody", lease_s=15.0), wait_s=0.0)
+    holder.acquire(Holder(id="x", description="alice", lease_s=15.0), wait_s=0.0)
     holder.append(records)
     assert is_settled(OPENED) is settled
 

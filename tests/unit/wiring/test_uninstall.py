@@ -63,7 +63,7 @@ def opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenCluster:
 def write(path: Path, records: list[Record], *, lease_s: float = 15.0, leave: bool = True) -> None:
     """What another process has written; it leaves with its lock given back, or without a word."""
     journal = FileJournal(path)
-    journal.acquire(Holder(id="x", description="somebody", lease_s=lease_s))
+    journal.acquire(Holder(id="x", description="alice", lease_s=lease_s))
     journal.append(records)
     if leave:
         journal.release()

@@ -217,7 +217,7 @@ def _problem(target: tuple[int, ...], has: tuple[int, ...], living: frozenset[in
     doubled = [b for b in target if target.count(b) > 1]
     if doubled:
         return f"{prefix} the broker {doubled[0]} more than once."
-    strangers = [b for b in target if b not in living and b not in has]
-    if strangers:
-        return f"{prefix} broker {strangers[0]}, but no such broker is alive."
+    unknown = [b for b in target if b not in living and b not in has]
+    if unknown:
+        return f"{prefix} broker {unknown[0]}, but no such broker is alive."
     return None

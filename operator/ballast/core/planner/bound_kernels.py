@@ -123,7 +123,7 @@ def offer(
 ) -> None:
     """By group the cheapest broker for one replica of p: a home at its price, another also at that of the copy.
 
-    Groups where nobody new can be below ``most`` keep their homes alone.
+    Groups where no new broker can be below ``most`` keep their homes alone.
     """
     old_start, old, group_of = world.old_start, world.old, options.group_of
     kept_start, kept = options.kept_start, options.kept
@@ -226,7 +226,7 @@ def at_home(world: Partitions, prices: Any, lead: Any, follow: Any, p: int, plac
 
 @part
 def stay(world: Partitions, prices: Any, lead: Any, follow: Any, p: int, placement: Any) -> int:
-    """The cost of a partition that nobody may change."""
+    """The cost of a partition that must stay."""
     start, old_start = world.start, world.old_start
     total = 0
     for j in range(min(start[p + 1] - start[p], old_start[p + 1] - old_start[p])):

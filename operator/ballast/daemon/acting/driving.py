@@ -129,7 +129,7 @@ class DriverRunController:
         self._ask(Command.PAUSE if paused else Command.RESUME)
 
     def cancel(self, run_id: str, *, rollback: bool = False, by: str = "") -> bool:
-        """Take back what this run has in flight; with ``rollback`` also what has arrived.  A later run does not hear of it."""
+        """Cancel what this run has in flight; with ``rollback`` undo what has arrived, too.  A later run does not hear of it."""
         return self._ask(Command.ROLLBACK if rollback else Command.CANCEL, run_id, by)
 
     def stop(self, *, drain_s: float) -> None:

@@ -137,10 +137,10 @@ class RepairCheck:
     def check(self) -> str:
         """What slows replicas down by our own doing is removed first; then whatever else is broken is repaired."""
         state = self.reading.fresh()
-        return " ".join([*self._take_back(state), self._repair(state)])
+        return " ".join([*self._restore_throttles(state), self._repair(state)])
 
-    def _take_back(self, state: ClusterState) -> list[str]:
-        """Take back throttles that an ended run could not, most often because their broker was down, as soon as that can be done.
+    def _restore_throttles(self, state: ClusterState) -> list[str]:
+        """Restore throttles that an ended run could not restore, most often because their broker was down, as soon as that can be done.
 
         A broker that returns under such a throttle catches up slowly, or never.  This is no action that a mode or a window could
         forbid: it ends one that was permitted.

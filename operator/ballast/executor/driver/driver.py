@@ -223,7 +223,7 @@ class Driver:
         return load_open_runs(self._journal.read(), self._now())
 
     def restore_throttles(self) -> dict[Setting, Outcome]:
-        """Take back every throttle setting of runs that have ended; answers what is still owed, and why."""
+        """Restore every throttle setting of runs that have ended; answers what is still owed, and why."""
         records = self._journal.read()
         self._throttler.ledger, self._throttler.topic_ids = load_ledger(records), load_topic_ids(records)
         if not self._throttler.ledger:

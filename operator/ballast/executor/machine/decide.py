@@ -23,7 +23,7 @@ from ballast.core.throttles import (
 from ballast.executor.machine.notes import Note, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import misplaced
-from ballast.executor.machine.relocation import is_given_up, taken_back
+from ballast.executor.machine.relocation import is_given_up, stopping
 from ballast.executor.machine.room import only_log_dirs
 from ballast.executor.machine.run import (
     ElectionRun,
@@ -169,9 +169,9 @@ def _place(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
             continue
         match m.stage:
             case Relocating() as stage if run.phase is Phase.CANCELLING:
-                changed[name] = taken_back(m, replace(stage, given_up=False), picture, now, places)
+                changed[name] = stopping(m, replace(stage, given_up=False), picture, now, places)
             case Relocating() as stage if is_given_up(run, stage, now):
-                changed[name] = taken_back(m, replace(stage, given_up=True), picture, now, places)
+                changed[name] = stopping(m, replace(stage, given_up=True), picture, now, places)
             case Relocating(retry_at_s=at_s) if at_s > now.s:
                 continue
             case Relocating() | Moved(in_log_dirs=False):

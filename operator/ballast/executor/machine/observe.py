@@ -357,7 +357,7 @@ def _copied(m: MoveRun, picture: Picture) -> tuple[int, int | None]:
         return arrived + figures[0], arrived + figures[1]
     logs = picture.logs or {}
     if any(b not in logs for b in m.move.adding):
-        # What a silent broker holds is not known, which is not nothing.
+        # What a broker that does not answer holds is not known, which is not nothing.
         return m.copied_bytes, m.total_bytes
     places = [logs[b].replicas.get(m.move.name, ()) for b in m.move.adding]
     size = max(picture.sizes.get(m.move.name, UNKNOWN), m.move.size_bytes)

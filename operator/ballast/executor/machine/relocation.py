@@ -26,7 +26,7 @@ def is_given_up(run: Run, stage: Relocating, now: Now) -> bool:
     return stage.given_up or (patience is not None and stage.cause != "" and now.s - stage.named_s >= patience)
 
 
-def taken_back(
+def stopping(
     m: MoveRun, stage: Relocating, picture: Picture, now: Now, places: dict[tuple[TopicPartition, int], str]
 ) -> MoveRun:
     """A relocation that was cancelled or given up: its copies are stopped through ``places``; it ends when none is left.

@@ -26,10 +26,10 @@ def broker_rates(run: Run, brokers: Iterable[int]) -> dict[int, int]:
 def require_rates(policy: ExecutionPolicy, moves: Iterable[Move], brokers: Collection[int]) -> None:
     """Refuse rates by broker that name a stranger, or leave a broker of these moves without any."""
     named = policy.throttle_per_broker
-    strangers = sorted(set(named) - set(brokers))
-    if strangers:
+    unknown = sorted(set(named) - set(brokers))
+    if unknown:
         raise UsageError(
-            f"The throttle names broker {strangers[0]}, and the cluster has {', '.join(map(str, sorted(brokers)))}.",
+            f"The throttle names broker {unknown[0]}, and the cluster has {', '.join(map(str, sorted(brokers)))}.",
             hint="Leave it out, or correct the id.",
         )
     bare = sorted(brokers_involved(moves) - set(named)) if named and policy.throttle == "none" else []

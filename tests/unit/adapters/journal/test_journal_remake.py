@@ -265,7 +265,7 @@ def test_a_producer_that_died_is_not_replaced_over_a_new_topic(
 def test_offsets_of_the_old_topic_do_not_count_in_the_new_one(
     journal: TopicJournal, topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A transaction that was taken back had been given some."""
+    """A transaction that was aborted had been given some."""
     assert journal._producer is not None
     journal._producer._placed.append(500)
     topic.lose()

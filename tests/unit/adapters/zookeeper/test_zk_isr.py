@@ -15,7 +15,7 @@ LONG_S = 30.0
 """Reached by no wait that is told something."""
 
 
-class Keeper:
+class Scripted:
     """Stands in for a session: a count of children that came and went, and the watches that were set."""
 
     def __init__(self, changes: int | None = 0) -> None:
@@ -61,12 +61,12 @@ class HurriedClock(SystemClock):
         self.slept.append(seconds)
 
 
-def watch_of(zookeeper: Keeper) -> IsrWatch:
+def watch_of(zookeeper: Scripted) -> IsrWatch:
     """The watch under test."""
     return IsrWatch(cast("ZooKeeper", zookeeper))
 
 
-def learned(zookeeper: Keeper) -> IsrWatch:
+def learned(zookeeper: Scripted) -> IsrWatch:
     """A watch that has waited once in vain and knows where the counting begins."""
     watch = watch_of(zookeeper)
     assert not watch.wait(SystemClock(), 0.0)
@@ -75,7 +75,7 @@ def learned(zookeeper: Keeper) -> IsrWatch:
 
 def test_a_wait_in_which_nothing_happens_ends_with_its_time_and_reads_no_more() -> None:
     """The first wait reads and watches; as long as the watch stands nothing is asked again."""
-    zookeeper = Keeper(7)
+    zookeeper = Scripted(7)
     watch = learned(zookeeper)
     assert not watch.wait(SystemClock(), 0.01)
     assert not watch.wait(SystemClock(), 0.01)
@@ -84,7 +84,7 @@ def test_a_wait_in_which_nothing_happens_ends_with_its_time_and_reads_no_more() 
 
 def test_a_notification_ends_the_wait_also_when_it_is_gone_again() -> None:
     """The controller takes notifications away at once: what counts is that children came and went."""
-    zookeeper = Keeper()
+    zookeeper = Scripted()
     watch = learned(zookeeper)
     telling = threading.Timer(0.05, lambda: zookeeper.change(times=2))
     telling.start()
@@ -94,7 +94,7 @@ def test_a_notification_ends_the_wait_also_when_it_is_gone_again() -> None:
 
 def test_what_happened_between_two_waits_is_found_by_the_next() -> None:
     """No thread was waiting when the watch fired."""
-    zookeeper = Keeper()
+    zookeeper = Scripted()
     watch = learned(zookeeper)
     zookeeper.change()
     assert watch.wait(SystemClock(), LONG_S)
@@ -103,7 +103,7 @@ def test_what_happened_between_two_waits_is_found_by_the_next() -> None:
 
 def test_a_watch_that_fires_while_it_is_read_is_not_lost() -> None:
     """Between the reading and the wait: it is read once more."""
-    zookeeper = Keeper()
+    zookeeper = Scripted()
     watch = watch_of(zookeeper)
 
     def meanwhile() -> None:
@@ -116,7 +116,7 @@ def test_a_watch_that_fires_while_it_is_read_is_not_lost() -> None:
 
 def test_the_end_of_a_session_sets_the_watch_anew_and_is_no_news_by_itself() -> None:
     """The watch died with the session; without a change the wait goes on, and the next change is heard."""
-    zookeeper = Keeper(3)
+    zookeeper = Scripted(3)
     watch = learned(zookeeper)
     zookeeper.fire()
     assert not watch.wait(SystemClock(), 0.05)
@@ -128,7 +128,7 @@ def test_the_end_of_a_session_sets_the_watch_anew_and_is_no_news_by_itself() -> 
 
 def test_a_silent_zookeeper_costs_the_time_and_no_more() -> None:
     """The wait is waited out; when ZooKeeper answers again, what was missed is found."""
-    zookeeper = Keeper(3)
+    zookeeper = Scripted(3)
     watch = learned(zookeeper)
     zookeeper.silent = True
     zookeeper.change()
@@ -141,7 +141,7 @@ def test_a_silent_zookeeper_costs_the_time_and_no_more() -> None:
 
 def test_without_the_znode_time_alone_ends_the_wait() -> None:
     """A cluster whose first controller has yet to make it: it is looked for again with the next wait."""
-    zookeeper = Keeper(None)
+    zookeeper = Scripted(None)
     watch = learned(zookeeper)
     assert not watch.wait(SystemClock(), 0.01)
     zookeeper.changes = 0

@@ -14,7 +14,7 @@ from ballast.ports.cluster import PartitionState
 OLD, NEW, GONE = (TopicPartition("t", n) for n in range(3))
 
 
-class Keeper:
+class Scripted:
     """Two partitions, of which the newer one has no state znode yet."""
 
     client = None
@@ -30,7 +30,7 @@ class Keeper:
 
 def test_a_partition_without_a_state_is_there_and_has_no_leadership_record() -> None:
     """Taken for deleted, its moves would be given up and its throttles forgotten."""
-    found = ZooKeeperWrites(cast("ZooKeeper", Keeper())).partitions([OLD, NEW, GONE])
+    found = ZooKeeperWrites(cast("ZooKeeper", Scripted())).partitions([OLD, NEW, GONE])
     assert found == {OLD: PartitionState(1, (1, 2), (1, 2)), NEW: PartitionState(NO_LEADERSHIP_RECORD, (2, 1), ())}
 
 
@@ -38,5 +38,5 @@ def test_a_picture_keeps_what_metadata_said_of_it() -> None:
     """No state is no word on its leader."""
     rows = [PartitionRow("t", n, 2, (1, 2), (2,)) for n in range(2)]
     state = build("c", (Broker(1, host="h"), Broker(2, host="h")), (Topic("t"),), rows)
-    true = with_true_isr(state, ZooKeeperWrites(cast("ZooKeeper", Keeper())).partitions([OLD, NEW]))
+    true = with_true_isr(state, ZooKeeperWrites(cast("ZooKeeper", Scripted())).partitions([OLD, NEW]))
     assert true.partitions.leader.tolist() == [1, 2]

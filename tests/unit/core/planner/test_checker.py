@@ -72,7 +72,7 @@ def test_a_broker_that_the_selection_leaves_out_keeps_what_it_has_wherever_the_s
 def test_every_plan_of_the_search_passes(data: st.DataObject) -> None:
     """Whatever the policy: ``plan`` raises when its checker refuses what the search found.
 
-    Complete means that it is done, whatever the intent; less than that names what stands in its way.
+    Complete means that it is done, whatever the intent; less than that names its obstacles.
     """
     state = data.draw(clusters())
     policy = data.draw(policies(state))

@@ -150,7 +150,7 @@ def test_dead_cordoned_and_ruled_brokers_take_no_part() -> None:
 @pytest.mark.parametrize(
     ("intent", "policy"),
     [
-        (Place(selection=Selection(topics="nobody")), PlannerPolicy()),
+        (Place(selection=Selection(topics="absent")), PlannerPolicy()),
         (Place(selection=T), PlannerPolicy(pinned_topics="t")),
         (Place(selection=T, replication_factor=9), PlannerPolicy()),
         (Place(selection=T), PlannerPolicy(topic_rules=(TopicRule(topics="t", leader_brokers=frozenset({0})),))),

@@ -1,4 +1,4 @@
-"""Which throttles are needed, meant or left behind: one judgement for every caller."""
+"""Which throttles are needed, meant or stale: one judgement for every caller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ballast.executor.journal.ledger import dump_held
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Writer
-from ballast.wiring.throttles import clear_left_behind
+from ballast.wiring.throttles import clear_stale
 
 ROWS = [
     PartitionRow("t", 0, 1, (1, 2, 3), (1, 2), adding=(3,), removing=(2,)),
@@ -178,7 +178,7 @@ def test_cleaning_takes_empty_lists_away_and_leaves_what_is_held() -> None:
     owed = Setting("topic", "owed", LEADER_REPLICAS)
     s.journal.append([dump_held(owed, LedgerEntry("", frozenset({"0:1"})))])
     own = Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, s.world.clock)
-    said = clear_left_behind(own, [T, "owed"])
+    said = clear_stale(own, [T, "owed"])
     assert len(said) == 3, said
     assert f"removed topic {T} {LEADER_REPLICAS} = (empty)" in said
     assert s.throttles() == {

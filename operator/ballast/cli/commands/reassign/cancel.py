@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ballast.cli.commands.reassign.execute import dir_moves, entries_of, keep_following, take_back
+from ballast.cli.commands.reassign.execute import dir_moves, entries_of, keep_following, remove_throttles
 from ballast.cli.commands.reassign.options import COMMAND, ReassignOptions, say
 from ballast.cli.commands.reassign.writer import writer_from_follower
 from ballast.core.stock import report
@@ -58,7 +58,7 @@ def cancel(options: ReassignOptions) -> int:
             keep_following(opened, options)
         code = _report(active, copies, told)
         if code == 0 and not options.preserve_throttles and not told.open_runs:
-            take_back(opened, entries, everybodys=options.clear_throttles)
+            remove_throttles(opened, entries, everybodys=options.clear_throttles)
     return code
 
 

@@ -186,7 +186,7 @@ def _begin(
     watch.leave = own.driver.leave
     result = own.apply(plan, policy, run_id=run_id)
     if watch.refused and result.status == "left":
-        # All or nothing, as the stock tool promises: take back what had begun.
+        # All or nothing, as the stock tool promises: cancel what had begun.
         own.driver.stay()
         (*_, begun) = own.driver.open_runs()
         own.driver.ask(Command.CANCEL, run=begun.id, by=f"{COMMAND} --execute: all or nothing")
@@ -205,18 +205,18 @@ def verify(options: ReassignOptions) -> int:
         dirs = dir_moves(opened, entries)
         click.echo(report.dir_status(dirs))
         if not moving and not any(d.active for d in dirs) and not options.preserve_throttles:
-            take_back(opened, entries, everybodys=options.clear_throttles)
+            remove_throttles(opened, entries, everybodys=options.clear_throttles)
     return 0
 
 
-def take_back(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...], *, everybodys: bool) -> None:
-    """Finish what Ballast left open, which takes its throttles back; what others have set goes only where that was asked for.
+def remove_throttles(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...], *, everybodys: bool) -> None:
+    """Finish what Ballast left open, which removes its throttles; what others have set goes only where that was asked for.
 
     A rate that stands when the ledger is empty may be the very one that the ledger has just given back to a person.
     """
     from ballast.errors import LockHeld
     from ballast.wiring.runs import writer
-    from ballast.wiring.throttles import clear_left_behind, left_behind
+    from ballast.wiring.throttles import clear_stale, stale_on
 
     topics = {e.topic for e in entries}
     if everybodys:
@@ -228,10 +228,10 @@ def take_back(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...], *, ev
                 own.resume(run)
             own.driver.restore_throttles()
             if everybodys:
-                for line in clear_left_behind(own, topics):
+                for line in clear_stale(own, topics):
                     say(line)
             else:
-                for found in left_behind(own, topics):
+                for found in stale_on(own, topics):
                     say(
                         f"{found.setting} = {found.value or '(empty)'} stays: it is not Ballast's; --clear-throttles removes it."
                     )

@@ -218,7 +218,7 @@ def remove_throttle(
     from ballast.cli.commands.throttles.command import judged
     from ballast.errors import Incomplete
     from ballast.wiring.runs import writer
-    from ballast.wiring.throttles import as_left_behind, named, set_so_far, take_back
+    from ballast.wiring.throttles import as_stale, named, restore, set_so_far
 
     with (
         cluster.open() as opened,
@@ -231,7 +231,7 @@ def remove_throttle(
         if topics or brokers:
             standing = {s.setting: s for s in judged(opened, journal) if not s.held and not s.static}
             others = [standing[s] for s in named(standing, topics, brokers) if s not in lines]
-            lines |= as_left_behind(others)
+            lines |= as_stale(others)
         if not lines:
             say(
                 "Nothing was set with ballast throttles set." if not topics and not brokers else "Nothing is set there."
@@ -241,7 +241,7 @@ def remove_throttle(
             back = f" → {held.prior}" if held.prior else ""
             say(f"{setting} = {','.join(sorted(held.ours))}{back}")
         confirm(f"Remove {human_many(len(lines), 'setting')}?", yes=yes)
-        failures = take_back(own, lines)
+        failures = restore(own, lines)
     if failures:
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}")
     say(f"Removed {human_many(len(lines), 'setting')}.")

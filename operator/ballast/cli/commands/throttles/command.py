@@ -149,7 +149,7 @@ def _clean(
     from ballast.executor.journal.ledger import not_restored
     from ballast.ports.journal import begun_in, begun_record
     from ballast.wiring.runs import is_settled, writer
-    from ballast.wiring.throttles import as_left_behind, named, removable, set_so_far, take_back
+    from ballast.wiring.throttles import as_stale, named, removable, restore, set_so_far
 
     ids = [str(b) for b in brokers]
 
@@ -185,8 +185,8 @@ def _clean(
                     say(f"{s.setting} stays: its value has changed.")
             gone = [s for s in gone if s in again]
         by_hand = set_so_far(own)
-        lines = as_left_behind(gone) | {s.setting: by_hand[s.setting] for s in gone if s.setting in by_hand}
-        failures = take_back(own, lines) if lines else []
+        lines = as_stale(gone) | {s.setting: by_hand[s.setting] for s in gone if s.setting in by_hand}
+        failures = restore(own, lines) if lines else []
         if not failures and begun_in(own.journal.read()) is not None:
             own.journal.append([begun_record(None)])
             say("The journal that was begun again counts as whole from now on.")

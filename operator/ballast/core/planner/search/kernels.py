@@ -320,7 +320,7 @@ def sweep(
         if not movable[p]:
             continue
         if is_home(world, p, source):
-            # Where nothing is too much and nobody has too little, no move from here repairs anything.
+            # Where no broker has too much and none too little, no move from here repairs anything.
             if not (roam and gives[source] and (scarce or over[source])):
                 continue
             cost = lead if slot == start[p] else follow

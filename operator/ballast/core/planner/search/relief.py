@@ -1,6 +1,6 @@
 """The compiled choices of ``shorten``: of all changes to one copy that every rule and range allows, the one that relieves most.
 
-``work`` is what each broker receives, then what each sends, in scaled bytes; its last place is nobody's.  ``bounds`` are the work
+``work`` is what each broker receives, then what each sends, in scaled bytes; its last place is no broker's.  ``bounds`` are the work
 above which a broker is busy and the relief that a change must exceed.
 """
 
