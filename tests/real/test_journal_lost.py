@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.clusters import ClusterFactory
 from tests.real.execution_scene import RATES, Scene, events, scene
 from tests.waiting import PATIENCE_S, until
 
+from ballast.adapters.journal.log import TopicLog
 from ballast.adapters.journal.loss import TopicMark
 from ballast.adapters.journal.topic import TopicJournal
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld
@@ -209,6 +211,33 @@ def test_a_process_that_starts_while_it_is_gone_leaves_it_to_one_that_remembers(
         started = beside.submit(starter.acquire, this_process("the starter", lease_s=LONG_LEASE_S), wait_s=0)
         assert lost(journal).how in {"deleted", "remade", "truncated"}
         until(lambda: remade(journal), "the holder makes it again")
+        with pytest.raises(LockHeld):
+            started.result(LONG_LEASE_S + PATIENCE_S)
+    assert begun_in(starter.read()) is None
+    assert written(starter).items() >= WHOLE.items()
+    starter.close()
+
+
+def test_a_process_that_starts_while_it_is_being_deleted_leaves_it_to_one_that_remembers(
+    journal: TopicJournal, cluster: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At its first look the topic was still there: making it again must not be taking the lock from one that remembers."""
+    topic, deleted, ensure = journal._log.topic, threading.Event(), TopicLog.ensure
+
+    def deleted_before(log: TopicLog, configs: Mapping[str, str]) -> bool:
+        if log.topic == topic and not deleted.is_set():
+            delete(cluster, topic)
+            until(lambda: gone(cluster, topic), "every broker has heard that it is gone")
+            deleted.set()
+        return ensure(log, configs)
+
+    monkeypatch.setattr(TopicLog, "ensure", deleted_before)
+    starter, told = handle(cluster, topic.removeprefix("journal-")), list[str]()
+    with ThreadPoolExecutor(1) as beside:
+        started = beside.submit(starter.acquire, this_process("the starter", lease_s=LONG_LEASE_S), wait_s=0)
+        assert deleted.wait(PATIENCE_S)
+        assert lost(journal).how in {"deleted", "remade", "truncated"}
+        until(lambda: remade(journal, told), "the holder makes it again", story=lambda: "\n".join(told))
         with pytest.raises(LockHeld):
             started.result(LONG_LEASE_S + PATIENCE_S)
     assert begun_in(starter.read()) is None

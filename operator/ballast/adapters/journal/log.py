@@ -272,10 +272,9 @@ class TopicLog:
                 hint="It was not made by Ballast; move it out of the way.",
             )
 
-    def ensure(self, configs: Mapping[str, str]) -> None:
-        """Create the topic where it is missing; refuse one that forgets by age alone."""
-        if not self.exists():
-            self._create(configs)
+    def ensure(self, configs: Mapping[str, str]) -> bool:
+        """Create the topic where it is missing; refuse one that forgets by age alone.  Whether it was created here and now."""
+        made = not self.exists() and self._create(configs)
         resource = ConfigResource(ResourceType.TOPIC, self.topic)
 
         def describe(try_s: float) -> dict[str, ConfigEntry]:
@@ -293,6 +292,7 @@ class TopicLog:
             )
         minimum = described.get("min.insync.replicas")
         self._await_writable(1 if minimum is None else int(minimum.value))
+        return made
 
     def rebuild(self, configs: Mapping[str, str]) -> None:
         """``ensure`` after a loss: a topic in the way that no journal can be, made by a broker for some client, is deleted.
@@ -359,7 +359,8 @@ class TopicLog:
         self._drop_clients()
         self._at, self._handed_to = 0, 0
 
-    def _create(self, configs: Mapping[str, str]) -> None:
+    def _create(self, configs: Mapping[str, str]) -> bool:
+        made = True
         with self._translated(f"create {self.topic}"):
             brokers = len(self._admin().list_topics(timeout=self._timeout_s).brokers)
             replicas = max(min(REPLICAS, brokers), 1)
@@ -371,7 +372,9 @@ class TopicLog:
             except ck.KafkaException as failure:
                 if failure.args[0].code() != ck.KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
+                made = False
         self._known = True
+        return made
 
     @contextlib.contextmanager
     def _translated(self, doing: str) -> Iterator[None]:

@@ -35,9 +35,9 @@ class RequestsTopic:
         self._log = TopicLog(client, topic, timeout_s=timeout_s, identity=identity)
         self._requests: dict[str, Request] = {}
 
-    def ensure(self) -> None:
-        """Create the topic where it is missing."""
-        self._log.ensure(CONFIGS)
+    def ensure(self) -> bool:
+        """Create the topic where it is missing; whether that was done."""
+        return self._log.ensure(CONFIGS)
 
     def remake(self) -> None:
         """Make the topic again where it was lost; requests that stood in it are forgotten, and can be sent again."""

@@ -140,11 +140,15 @@ class TopicJournal:
                 # Before anything else makes the topic where it is missing.
                 self._require_whole()
                 self._log.look(now=True)
-        if self._is_lost(holder, wanted):
-            self._first = (begun_record(Begun(self._clock.now_ms(), holder.description)),)
+        lost = self._is_lost(holder, wanted)
         with self._turn:
-            self._log.ensure(JOURNAL_CONFIGS)
-            self._requests.ensure()
+            made = self._log.ensure(JOURNAL_CONFIGS)
+            first_of_all = self._requests.ensure()
+        if not lost and not first_of_all:
+            # It may have been deleted since that look, and what stands there now be empty.
+            lost = self._is_lost(holder, wanted, was_gone=made)
+        if lost:
+            self._first = (begun_record(Begun(self._clock.now_ms(), holder.description)),)
         began = self._clock.monotonic_s()
         watch, deadline = LeaseWatch(began), began + wait_s
         while True:
@@ -197,15 +201,15 @@ class TopicJournal:
             self._term += 1
             return True
 
-    def _is_lost(self, holder: Holder, wanted: Callable[[], bool]) -> bool:
+    def _is_lost(self, holder: Holder, wanted: Callable[[], bool], *, was_gone: bool = False) -> bool:
         """Whether the journal was deleted and no process makes it again: one that lives and remembers it would.
 
         Its lease may still hold, and may be shorter than the time in which it notices: both are waited for.
 
         One in which nothing was ever written is waited for as well: the process that has just made it is about to write.
         """
-        ends_s, was_gone = self._clock.monotonic_s() + holder.lease_s + NOTICED_WITHIN_S, False
-        while (is_gone := self._log.is_gone_beside(self._requests.topic)) or self._log.is_unwritten():
+        ends_s = self._clock.monotonic_s() + holder.lease_s + NOTICED_WITHIN_S
+        while (is_gone := self._log.is_gone_beside(self._requests.topic)) or self._is_unwritten(was_gone=was_gone):
             was_gone = was_gone or is_gone
             if not wanted():
                 raise lock_unwanted()
@@ -213,6 +217,13 @@ class TopicJournal:
                 return was_gone
             self._clock.sleep(POLL_S)
         return False
+
+    def _is_unwritten(self, *, was_gone: bool) -> bool:
+        """Nothing was ever written into it; or nothing came through since it was gone: its holder may have tried, and not known."""
+        if self._log.is_unwritten():
+            return True
+        with self._turn:
+            return was_gone and not any(True for _ in self._refreshed().entries())
 
     def _take(self, holder: Holder, watch: LeaseWatch) -> bool:
         """Fence the writer before us and write our lease; False where another candidate did so on the way."""
