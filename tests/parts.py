@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 import pytest
@@ -110,9 +112,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCluster:
     return ByCluster(config, log)
 
 
+def shuffle(items: list[pytest.Item], random: Random) -> None:
+    """Another order of files, and of the tests within each: a file's fixtures still serve all its tests in one go."""
+    drawn: defaultdict[Path, float] = defaultdict(random.random)
+    items[:] = sorted(items, key=lambda item: (drawn[item.path], random.random()))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast parts first, so that a mistake shows early; within a part, the files of a group follow each other."""
+    """Fast parts first, so that a mistake shows early; within a part, the files of a group follow each other.
+
+    ``BALLAST_ORDER=7`` draws the order of groups, of their files, and of the tests in a file from that seed: no test may count on another.
+    """
+    if seed := os.environ.get("BALLAST_ORDER"):
+        shuffle(items, Random(seed))
     first: dict[str, int] = {}
     for place, item in enumerate(items):
         first.setdefault(group_of(item.path), place)

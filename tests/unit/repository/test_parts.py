@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests import clusters
 from tests.clusters import SECURED, SPECS, needed
-from tests.parts import BY_PARAMETER, GROUPS, TESTS, ByCluster, group_of, unit_of
+from tests.parts import BY_PARAMETER, GROUPS, TESTS, ByCluster, group_of, shuffle, unit_of
 
 
 def test_a_file_that_shares_a_cluster_is_in_a_group() -> None:
@@ -38,6 +40,20 @@ def test_each_parameter_of_a_file_with_servers_goes_alone() -> None:
     assert unit_of(f"{modes}::test_a[connect]") != unit_of(f"{modes}::test_a[standalone]")
     assert unit_of("tests/chart/test_chart.py::test_a[x]") == unit_of("tests/chart/test_chart.py::test_b")
     assert [name for name in BY_PARAMETER if not (TESTS / name).is_file()] == []
+
+
+def test_a_seed_draws_the_order_and_keeps_the_tests_of_a_file_together() -> None:
+    """The same seed gives every process the same order; another one gives another."""
+    tests: list[Any] = [SimpleNamespace(path=Path(f), name=f"{f}::{n}") for f in "abcd" for n in range(5)]
+    orders = []
+    for seed in (1, 1, 2):
+        drawn = list(tests)
+        shuffle(drawn, Random(seed))
+        orders.append([test.name for test in drawn])
+        files = [test.path for test in drawn]
+        assert [files[n] for n in range(0, 20, 5)] == [files[n] for n in range(4, 20, 5)]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[0]) == sorted(orders[2]) == sorted(test.name for test in tests)
 
 
 class Process:
