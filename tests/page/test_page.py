@@ -593,14 +593,55 @@ def test_nothing_is_offered_while_the_cluster_is_unreachable(show: Show, open_pa
     assert "grayscale" in page.locator("#tiles").evaluate("(e) => getComputedStyle(e).filter")
 
 
-def test_a_dead_brokers_countdown_is_in_the_headline(show: Show, open_page: Open) -> None:
-    """By the mode of repair, counting down by itself."""
+@pytest.mark.parametrize(
+    ("counts", "first"),
+    [
+        ({}, ""),
+        ({"offline": 2}, "2 partitions offline"),
+        ({"under_min_isr": 2}, "2 partitions under min ISR"),
+        ({"min_isr_unknown": 2}, "2 partitions may be under min ISR"),
+    ],
+)
+def test_a_dead_brokers_countdown_is_beside_whatever_is_worse(
+    show: Show, open_page: Open, counts: dict[str, int], first: str
+) -> None:
+    """In the headline, or in the line under it where partitions lack more than replicas; by the mode of repair, counting by itself."""
     absence = Absence(broker=3, since_ms=now_ms(), repair_at_ms=now_ms() + 605_000)
-    url, _, _ = show(a_view(figures=figures(down=3), absences=(absence,)))
+    url, _, _ = show(a_view(figures=replace(figures(down=3), **counts), absences=(absence,)))
     page = open_page(url)
-    first = headline(page)
-    assert re.fullmatch(r"Broker 3 is down: replicas rebuilt in \d+ min( \d+ s)?", first)
-    expect(page.locator("#verdict .headline")).not_to_have_text(first)
+    assert not first or headline(page) == first
+    line = page.locator("#verdict .detail" if first else "#verdict .headline")
+    expect(line).to_contain_text("Broker 3 is down")
+    told = line.inner_text()
+    assert re.search(r"Broker 3 is down: replicas rebuilt in \d+ min( \d+ s)?", told), told
+    expect(line).not_to_have_text(told)
+
+
+def test_of_several_dead_brokers_the_next_repair_counts_down(show: Show, open_page: Open) -> None:
+    """The one whose replicas are rebuilt first, whatever its number."""
+    absences = tuple(
+        Absence(broker=b, since_ms=now_ms(), repair_at_ms=now_ms() + s * 1000) for b, s in ((3, 7200), (4, 600))
+    )
+    down = figures(down=3)
+    brokers = tuple(replace(b, alive=b.alive and b.id != 4) for b in down.brokers)
+    url, _, _ = show(a_view(figures=replace(down, brokers=brokers), absences=absences))
+    assert headline(open_page(url)).startswith("Brokers 3, 4 are down: replicas rebuilt in 9 min")
+
+
+@pytest.mark.parametrize(
+    ("silent", "detail"),
+    [((1,), "The cluster still lists it as alive."), ((1, 2), "The cluster still lists them as alive.")],
+)
+def test_brokers_that_do_not_answer_are_told_in_their_number(
+    show: Show, open_page: Open, silent: tuple[int, ...], detail: str
+) -> None:
+    """One is it, two are them."""
+    base = figures()
+    brokers = tuple(replace(b, reachable=b.id not in silent) for b in base.brokers)
+    url, _, _ = show(a_view(figures=replace(base, brokers=brokers)))
+    page = open_page(url)
+    headline(page)
+    expect(page.locator("#verdict .detail")).to_have_text(detail)
 
 
 def test_counts_lead_to_lists_and_names_to_their_pages(show: Show, open_page: Open) -> None:

@@ -54,15 +54,16 @@ function verdict(s) {
   }
   if (!c) return ["none", ["Reading the cluster…"], "The first reading takes a few seconds."];
   const down = c.brokers.filter(missing);
-  const next = s.absences[0];
+  const [next] = [...s.absences].sort((a, b) => ms(a.repairAt) - ms(b.repairAt));
   const which = `${capital(brokersNamed(down))} ${down.length === 1 ? "is" : "are"} down`;
   const wait = down.length && next ? countdown(s, next) : "";
-  if (c.offline) return ["bad", [`${plural(c.offline, "partition")} offline`], `They have no living leader: producers and consumers wait.${down.length ? ` ${which}.` : ""}`];
-  if (c.underMinIsr) return ["bad", [`${plural(c.underMinIsr, "partition")} under min ISR`], `Producers with acks=all are refused there.${down.length ? ` ${which}.` : ""}`];
-  if (c.minIsrUnknown) return ["bad", [`${plural(c.minIsrUnknown, "partition")} may be under min ISR`], `Under-replicated, and the min.insync.replicas of their topics could not be read (DescribeConfigs).${down.length ? ` ${which}.` : ""}`];
+  const also = down.length ? [" ", which, wait, "."] : [];
+  if (c.offline) return ["bad", [`${plural(c.offline, "partition")} offline`], [`${c.offline === 1 ? "It has" : "They have"} no living leader: producers and consumers wait.`, also]];
+  if (c.underMinIsr) return ["bad", [`${plural(c.underMinIsr, "partition")} under min ISR`], ["Producers with acks=all are refused there.", also]];
+  if (c.minIsrUnknown) return ["bad", [`${plural(c.minIsrUnknown, "partition")} may be under min ISR`], ["Under-replicated, and the min.insync.replicas of their topics could not be read (DescribeConfigs).", also]];
   if (down.length) return ["bad", [which, wait], `${plural(c.underReplicated, "partition")} under-replicated.`];
   const silent = c.brokers.filter((b) => b.alive && !b.reachable);
-  if (silent.length) return ["bad", [`${capital(brokersNamed(silent))} ${silent.length === 1 ? "does" : "do"} not answer`], "The cluster still lists it as alive."];
+  if (silent.length) return ["bad", [`${capital(brokersNamed(silent))} ${silent.length === 1 ? "does" : "do"} not answer`], `The cluster still lists ${silent.length === 1 ? "it" : "them"} as alive.`];
   const dirs = c.brokers.flatMap((b) => b.logDirErrors.map((d) => ({ id: b.id, ...d })));
   if (dirs.length) return ["bad", [dirs.length > 1 ? `${plural(dirs.length, "log dir")} of ${brokersNamed(c.brokers.filter((b) => b.logDirErrors.length))} report errors`
     : `Log dir of broker ${dirs[0].id} ${dirs[0].error === "KAFKA_STORAGE_ERROR" ? "has failed" : "reports an error"}`], dirs.slice(0, 3).map((d) => `Broker ${d.id}, ${d.path || "unknown path"}: ${d.error}`).join("; ")];
@@ -79,6 +80,9 @@ function verdict(s) {
 }
 
 const flat = (parts) => parts.flat(Infinity).map((p) => (p instanceof Node ? p.textContent : p)).join("");
+
+/** What stands still of a text: its countdowns go on in their place. */
+const still = (parts) => [parts].flat(Infinity).map((p) => (p instanceof Node ? "" : p)).join("");
 
 function drawTop(s) {
   const c = s.cluster;
@@ -355,7 +359,7 @@ function drawAll() {
   drawAnswers(status);
   drawDrains(status);
   const [tone, headline, detail] = verdict(status);
-  draw("verdict", [tone, status.absences, uncounted(flat(headline)), detail], () => [h("p", { class: "headline" }, headline), h("p", { class: "detail" }, detail)]);
+  draw("verdict", [tone, status.absences, still(headline), still(detail)], () => [h("p", { class: "headline" }, headline), h("p", { class: "detail" }, detail)]);
   $("verdict").dataset.tone = tone;
   drawTiles(status);
   drawRun(status);
