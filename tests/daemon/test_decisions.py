@@ -92,7 +92,7 @@ def test_observe_mode_recommends_and_never_elects(context: Rig, world: SimWorld)
     observe(context)
     said = check_leaders(context)
     assert "Leader imbalance over 10 % at broker 1 (100.0 %)" in said
-    assert "Proposed plan: 4 preferred leader elections (no data moved)." in said
+    assert "Proposed plan: 4 preferred leader elections (no data copied)." in said
     assert "observe" in said
     assert not_led(world, 1) == 4
     assert [p.kind for p in context.board.view.plans] == ["elections"]
@@ -113,7 +113,7 @@ def test_auto_mode_brings_leaders_home(leader: Rig, world: SimWorld) -> None:
     """A broker that lost its leaders between two readings gets them back at once, and then there is nothing to do."""
     bounce(world, 1)
     observe(leader)
-    assert "Run run-1 started: 4 preferred leader elections (no data moved)" in check_leaders(leader)
+    assert "Run run-1 started: 4 preferred leader elections (no data copied)" in check_leaders(leader)
     assert not_led(world, 1) == 0
     wait(leader, 1)
     assert "Preferred leaders OK" in check_leaders(leader)

@@ -200,7 +200,7 @@ def test_what_the_daemon_does_becomes_news(context: Rig, world: SimWorld) -> Non
     observe(context)
     check_leaders(context)
     assert [n.reason for n in heard] == ["TookLock", "RunStarted"]
-    assert heard[1].sentence == "Run run-1 started: 4 preferred leader elections (no data moved)."
+    assert heard[1].sentence == "Run run-1 started: 4 preferred leader elections (no data copied)."
 
 
 def test_a_plan_that_waits_is_news_once(context: Rig, world: SimWorld) -> None:
@@ -215,7 +215,7 @@ def test_a_plan_that_waits_is_news_once(context: Rig, world: SimWorld) -> None:
     check_leaders(context)
     check_leaders(context)
     assert [n.reason for n in heard] == ["TookLock", "ApprovalWanted"]
-    assert "4 preferred leader elections (no data moved)" in heard[1].sentence
+    assert "4 preferred leader elections (no data copied)" in heard[1].sentence
 
 
 def test_a_hand_over_that_was_asked_for_is_no_warning(context: Rig) -> None:

@@ -190,7 +190,7 @@ def test_what_is_approved_on_a_standbys_page_is_what_the_leader_carries_out(
     assert "Waiting for approval" in check_leaders(leader)
     clock.sleep(40)
     observe(standby)
-    assert "Proposed plan: 4 preferred leader elections (no data moved)." in check_leaders(standby)
+    assert "Proposed plan: 4 preferred leader elections (no data copied)." in check_leaders(standby)
     (shown,) = standby.board.view.plans
     assert shown.created_at_ms > leader.board.view.plans[0].created_at_ms
     ask(standby, "approve", plan=shown.id)

@@ -28,8 +28,10 @@ from tests.page.conftest import (
 
 from ballast.core.cluster import Gap
 from ballast.core.cluster.drain import Drain
+from ballast.core.plan import Move, Plan
 from ballast.core.planner import Decommission
-from ballast.daemon.acting.policy import DaemonPolicy, Mode, WebPolicy
+from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
+from ballast.daemon.acting.propose import Proposal, plan_view
 from ballast.daemon.context.view import (
     NOT_READ,
     Absence,
@@ -46,6 +48,7 @@ from ballast.daemon.context.view import (
     View,
 )
 from ballast.daemon.observing.figures import Figures, measure
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Request
 
 pytestmark = pytest.mark.chromium
@@ -223,23 +226,51 @@ def test_approving_needs_the_token_and_reaches_the_daemon(show: Show, open_page:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("moves", "said"),
     [
-        ({"copies": 0, "bytes_moved": 0}, "data to copy none"),
-        (
-            {"copies": 12, "bytes_moved": None},
-            "data to copy sizes not known",
-        ),
-        (
-            {"copies": 12, "bytes_moved": 0},
-            "data to copy none, these partitions are empty",
-        ),
+        ((Move("orders", 0, (1, 2), (2, 1), 7),), "does 1 replica list change (no data copied)"),
+        ((Move("orders", 0, (1, 2), (1, 3)),), "does 1 move (unknown size)"),
+        ((Move("orders", 0, (1, 2), (1, 3), 0),), "does 1 move (0 B)"),
+        ((Move("orders", 0, (1, 2), (1, 2), 7, log_dirs=("/d", "any")),), "does 1 move between log dirs"),
+        ((Move("orders", 0, (1, 2, 3), (1, 2), 7),), "does 1 partition with fewer replicas (no data copied)"),
     ],
 )
-def test_no_plan_that_copies_is_called_free(show: Show, open_page: Open, changes: dict[str, Any], said: str) -> None:
-    """Zero bytes have three reasons, and only one of them means that nothing goes over the network."""
-    url, _, _ = show(a_view(plans=(replace(a_plan(), **changes),)))
-    expect(open_page(url).get_by_role("article")).to_contain_text(said)
+def test_a_card_says_what_the_plan_does_as_every_command_does(
+    show: Show, open_page: Open, moves: tuple[Move, ...], said: str
+) -> None:
+    """No plan that copies is called free: one whose bytes are not known, or whose partitions are empty, is told apart."""
+    made = Plan("balance", "c", "f", moves)
+    proposal = Proposal(id="moves-1", kind=ActionKind.MOVES, plan=made)
+    view = plan_view(proposal, waiting=True, policy=ExecutionPolicy(), pace=None)
+    url, _, _ = show(a_view(mode="approve", plans=(view,)))
+    page = open_page(url)
+    card = page.get_by_role("article")
+    expect(card.locator(".facts")).to_contain_text(said)
+    card.get_by_role("button", name="Approve…").click()
+    expect(page.locator("#ask-text")).to_have_text(f"{said.removeprefix('does ')}. It starts once safety checks pass.")
+
+
+@pytest.mark.parametrize(
+    ("changes", "detail"),
+    [
+        ({}, "Balance the cluster: 9 moves, 3 replica list changes; 5 of 12 partitions done."),
+        (
+            {"intent": "elect", "does": ("4 preferred leader elections",), "moves_total": 0, "moves_verified": 0,
+             "bytes_total": 0, "bytes_left": 0, "elections_total": 4, "elections_held": 1},
+            "Elect preferred leaders: 4 preferred leader elections; 1 of 4 elections held.",
+        ),
+    ],
+)  # fmt: skip
+def test_the_headline_counts_a_run_as_its_plan_does(
+    show: Show, open_page: Open, changes: dict[str, Any], detail: str
+) -> None:
+    """Each kind by the plan's word, then how far all of them are; a run of elections alone has no partitions to count."""
+    url, _, _ = show(a_view(run=replace(a_run(), **changes)))
+    page = open_page(url)
+    expect(page.locator("#verdict .detail")).to_have_text(detail)
+    expect(page.locator("#run .facts")).to_contain_text(f"does {', '.join(replace(a_run(), **changes).does)}")
+    expected = 0.25 if changes else 0.583
+    assert float(page.locator("#run progress").get_attribute("value") or 0) == pytest.approx(expected, abs=0.01)
 
 
 def test_pausing_works_without_a_mouse(show: Show, open_page: Open) -> None:
@@ -501,7 +532,7 @@ def test_a_plan_that_changes_shares_counts_now_as_the_tabs_do(show: Show, open_p
         expect(tab).to_have_text(f"{r['label']} {count} out" if count else r["label"])
     expect(card.locator(".legend")).to_contain_text("before of that of now")
     assert plan.elections
-    expect(card).to_contain_text(f"{plan.elections} preferred leader elections (no data moved)")
+    expect(card).to_contain_text(f"{plan.elections} preferred leader elections (no data copied)")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def human_elections(count: int, *, unclean: bool = False) -> str:
 
 def planned_elections(count: int) -> str:
     """Preferred leader elections as a part of a plan, beside its moves."""
-    return f"{human_elections(count)} (no data moved)"
+    return f"{human_elections(count)} (no data copied)"
 
 
 def human_plan_status(status: str) -> str:

@@ -84,7 +84,7 @@ def test_each_kind_of_change_has_one_count_and_one_word_from_the_plan_to_the_end
     kinds = "3 moves, 2 replica list changes, 1 partition with fewer replicas"
     whole = (
         "3 moves (3.0 MiB), 2 replica list changes (no data copied), 1 partition with fewer replicas (no data copied), "
-        "1 preferred leader election (no data moved)"
+        "1 preferred leader election (no data copied)"
     )
     assert headline(made) == f"balance: {whole}."
     assert question(made) == f"balance: {whole}"

@@ -8,7 +8,7 @@ import pytest
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.plan import Move, Plan
-from ballast.daemon.acting.run_views import past_runs, run_view
+from ballast.daemon.acting.run_views import changes, past_runs, run_view
 from ballast.daemon.context.view import View
 from ballast.daemon.metrics.catalog import GAUGES
 from ballast.executor.journal.history import summarise
@@ -39,6 +39,20 @@ def test_a_run_that_ended_is_shown_from_its_numbers_as_it_was_from_its_moves() -
     run = with_moves(run, {m.name: replace(run.moves[m.name], stage=stage) for m, stage in stages})
     run = replace(run, phase=Phase.ENDED, status=Status.INCOMPLETE, ended_ms=9)
     assert past_runs([summarise(run)]) == (run_view(run),)
+
+
+def test_what_a_run_does_is_said_in_the_words_of_its_plan() -> None:
+    """Each kind of change with its own count, from its first moment on; one that has ended is told by its result."""
+    moves = (
+        Move("t", 0, (1, 2), (3, 2), 10),
+        Move("t", 1, (1, 2), (2, 1), 10),
+        Move("t", 2, (1, 2), (1, 2), log_dirs=("/a", "any")),
+    )
+    plan = Plan("test", "c", "f", moves, (moves[1].name,))
+    run = new_run("r", plan, ExecutionPolicy(), Now(1, 0.0))
+    said = ("1 move", "1 replica list change", "1 move between log dirs", "1 preferred leader election")
+    assert run_view(run).does == said == changes(plan.moves, 1)
+    assert run_view(replace(run, phase=Phase.ENDED, status=Status.DONE, ended_ms=9)).does == ()
 
 
 def test_a_rate_that_is_not_known_yet_is_not_nothing() -> None:

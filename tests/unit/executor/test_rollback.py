@@ -80,7 +80,7 @@ def test_going_back_a_second_time_announces_what_is_copied_then() -> None:
     (run,) = load_runs(s.journal.read(), Now(0, 0.0)).values()
     assert (
         way_back(run, s.cluster.snapshot())
-        == "rollback r: 2 moves (95.4 MiB), 2 preferred leader elections (no data moved)"
+        == "rollback r: 2 moves (95.4 MiB), 2 preferred leader elections (no data copied)"
     )
     again = s.process()
     assert again.execute(rollback_plan(run), run.policy, run_id="back", undoes="r").bytes_moved == 100 * MB
@@ -101,7 +101,7 @@ def test_partitions_that_others_have_moved_since_are_not_announced_as_going_back
     elsewhere = Move(T, 0, (3, 2), (4, 2), 50 * MB)
     assert s.process().execute(s.plan(elsewhere), ONE_BY_ONE, run_id="other").status == "done"
     assert way_back(run, s.cluster.snapshot()) == (
-        "rollback r: 1 move (47.7 MiB), 1 preferred leader election (no data moved); left as it is: replicas changed "
+        "rollback r: 1 move (47.7 MiB), 1 preferred leader election (no data copied); left as it is: replicas changed "
         "on 1 partition of it (t-0 has 4,2)"
     )
 

@@ -95,7 +95,7 @@ def _facts(plan: Plan, rate: int | None) -> str:
         (human_total(plan.bytes_moved, plan.unknown_sizes), "to copy"),
         (f"{does.moves:,}", "moves"),
         (f"{does.list_changes:,}", "replica list changes (no data copied)"),
-        (f"{len(plan.elections):,}", "preferred leader elections (no data moved)"),
+        (f"{len(plan.elections):,}", "preferred leader elections (no data copied)"),
     ]
     if busiest and rate:
         facts.append((human_time(busiest / rate), f"at {human_bytes(rate)}/s into and out of each broker"))

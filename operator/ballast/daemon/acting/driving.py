@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
-from ballast.daemon.acting.run_views import run_view, throttles_to_restore
+from ballast.daemon.acting.run_views import changes, run_view, throttles_to_restore
 from ballast.daemon.context.view import SETTLING, RunView
 from ballast.daemon.process.health import RUN
 from ballast.daemon.process.logs import say
@@ -82,6 +82,7 @@ class DriverRunController:
             intent=plan.intent,
             phase="starting",
             started_at_ms=self._parts.clock.now_ms(),
+            does=changes(plan.moves, len(plan.elections)),
             moves_total=len(plan.moves),
             elections_total=len(plan.elections),
             bytes_total=plan.known_bytes,

@@ -341,11 +341,16 @@ def _waits(proposal: Proposal) -> str:
 
 def outline(plan: Plan) -> str:
     """A plan in half a sentence."""
+    return ", ".join(_does(plan)) or "do nothing"
+
+
+def _does(plan: Plan) -> list[str]:
+    """What it does, in parts of a sentence."""
     parts = work.outline(plan)
     told = plan.summary.get("cross_rack")
     if told and (saved := told["before"]["bytes_per_s"] - told["after"]["bytes_per_s"]) > 0:
         parts.append(f"{human_bytes(saved)}/s less between racks")
-    return ", ".join(parts) or "do nothing"
+    return parts
 
 
 def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pace: Pace | None) -> PlanView:
@@ -364,6 +369,7 @@ def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pac
         moves=len(plan.moves),
         elections=len(plan.elections),
         copies=sum(bool(m.adding) for m in plan.moves),
+        does=tuple(_does(plan)),
         bytes_moved=plan.known_bytes,
         bound_bytes=plan.bound_bytes,
         status=plan.status,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Move
+from ballast.core.plan.work import work_of
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
 from ballast.core.wording import human_elections, human_many
 from ballast.daemon.context.view import MoveView, RunView
@@ -39,6 +41,7 @@ def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunV
         started_at_ms=run.started_ms,
         ended_at_ms=run.ended_ms or None,
         status=run.status.value,
+        does=() if run.ended else changes((m.move for m in moves), len(run.elections), unclean=run.unclean),
         moves_total=len(moves),
         moves_verified=ended_well,
         moves_ended_otherwise=failed,
@@ -53,6 +56,12 @@ def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunV
         sentence=_sentence(run, flying, note),
         moves=tuple(_move(m) for m in flying[:SHOWN_MOVES]),
     )
+
+
+def changes(moves: Iterable[Move], elections: int, *, unclean: bool = False) -> tuple[str, ...]:
+    """What a run does, each kind in the words of its plan."""
+    parts = work_of(moves).parts()
+    return (*parts, human_elections(elections, unclean=unclean)) if elections else tuple(parts)
 
 
 def _lowest_rate(run: Run) -> int | None:

@@ -129,7 +129,10 @@ class RunView:
     ended_at_ms: int | None = None
     status: str = "open"
     """``open``, or how it ended."""
+    does: tuple[str, ...] = ()
+    """Each kind of change with its own count, as its plan said it; empty for one that has ended."""
     moves_total: int = 0
+    """Partitions that it changes, of all kinds together."""
     moves_verified: int = 0
     moves_ended_otherwise: int = 0
     moves_in_flight: int = 0
@@ -159,6 +162,8 @@ class PlanView:
     elections: int
     copies: int
     """Moves that copy data; the others only change an order."""
+    does: tuple[str, ...] = ()
+    """Each kind of change with its own count and what it copies."""
     bytes_moved: int | None
     """Of those of them together; None where a size is unknown."""
     bound_bytes: int | None

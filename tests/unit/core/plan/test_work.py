@@ -56,7 +56,7 @@ def test_a_plan_is_outlined_with_its_bytes_and_elections() -> None:
     plan = Plan("balance", "c", "f", (MOVE, MORE))
     assert outline(plan) == ["2 moves (2.0 KiB)"]
     elected = Plan("balance", "c", "f", (), elections=(TopicPartition("t", 0),))
-    assert outline(elected) == ["1 preferred leader election (no data moved)"]
+    assert outline(elected) == ["1 preferred leader election (no data copied)"]
     assert outline(Plan("balance", "c", "f", ())) == []
     (unknown,) = outline(Plan("balance", "c", "f", (MOVE, Move("t", 5, (1,), (2,)))))
     assert unknown == "2 moves (at least 1.0 KiB)"

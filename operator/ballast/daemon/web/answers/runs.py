@@ -33,7 +33,10 @@ class Run(Part):
     ended_at_ms: Moment | None
     status: str
     """``open``, or how it ended: ``done``, ``incomplete``, ``cancelled``, ``refused``."""
+    does: list[str]
+    """Each kind of change with its own count, in words; empty for one that has ended."""
     moves_total: int
+    """Partitions that it changes, of all kinds together."""
     moves_verified: int
     moves_ended_otherwise: int
     moves_in_flight: int
@@ -65,7 +68,10 @@ class Plan(Part):
     kind: str
     intent: str
     created_at_ms: Moment
+    does: list[str]
+    """Each kind of change with its own count and what it copies, in words."""
     moves: int
+    """Partitions that it changes, of all kinds together."""
     elections: int
     copies: int
     """Moves that copy data; the others only change an order."""

@@ -67,7 +67,7 @@ const askCancel = (run) => ask({
   check: "Also roll back what has arrived", act: () => send("cancel", { run: run.id, rollback: $("ask-check").checked }),
 });
 const askApprove = (plan) => ask({
-  title: `Approve “${named(plan.intent)}”?`, text: `${work(plan).join(", ")}; data to copy: ${cost(plan)}. It starts once safety checks pass.`,
+  title: `Approve “${named(plan.intent)}”?`, text: `${plan.does.join(", ")}. It starts once safety checks pass.`,
   yes: "Approve", act: () => send("approve", { plan: plan.id }),
 });
 const askReject = (plan) => ask({
@@ -86,7 +86,7 @@ const askBalance = () => ask({
   yes: "Make the plan", act: () => send("plan", { intent: "balance" }),
 });
 const askElect = () => ask({
-  title: "Elect preferred leaders?", text: "Ballast makes a plan of preferred leader elections; no data moves. Nothing is elected before you approve it.",
+  title: "Elect preferred leaders?", text: "Ballast makes a plan of preferred leader elections; no data is copied. Nothing is elected before you approve it.",
   yes: "Make the plan", act: () => send("plan", { intent: "elect" }),
 });
 const askDrain = () => ask({

@@ -45,6 +45,10 @@ const brokersNamed = (list) => `broker${list.length === 1 ? "" : "s"} ${list.map
 
 const outages = { unreachable: "cluster unreachable", "access-denied": "cluster refuses access" };
 
+/** How far a run is; its kinds of change are counted together here. */
+const reached = (run) => (run.movesTotal || !run.electionsTotal ? `${count(run.movesVerified)} of ${plural(run.movesTotal, "partition")} done`
+  : `${count(run.electionsHeld)} of ${plural(run.electionsTotal, "election")} held`);
+
 /** The most important thing in one line, and how worried to be. */
 function verdict(s) {
   const c = s.cluster;
@@ -68,7 +72,7 @@ function verdict(s) {
   if (dirs.length) return ["bad", [dirs.length > 1 ? `${plural(dirs.length, "log dir")} of ${brokersNamed(c.brokers.filter((b) => b.logDirErrors.length))} report errors`
     : `Log dir of broker ${dirs[0].id} ${dirs[0].error === "KAFKA_STORAGE_ERROR" ? "has failed" : "reports an error"}`], dirs.slice(0, 3).map((d) => `Broker ${d.id}, ${d.path || "unknown path"}: ${d.error}`).join("; ")];
   const run = s.run || s.runElsewhere;
-  if (run) return ["none", [run.sentence || "A reassignment is in progress"], `${named(run.intent)}: ${run.movesVerified} of ${plural(run.movesTotal, "partition")} done.`];
+  if (run) return ["none", [run.sentence || "A reassignment is in progress"], `${named(run.intent)}: ${run.does.length ? `${run.does.join(", ")}; ` : ""}${reached(run)}.`];
   if (c.underReplicated) return ["warn", [`${plural(c.underReplicated, "partition")} under-replicated`], "Replicas are catching up, or cannot."];
   const over = c.brokers.filter((b) => b.overThreshold);
   if (over.length) return ["warn", [`Leaders of ${brokersNamed(over)} are imbalanced`],
@@ -234,12 +238,12 @@ function drawRun(s) {
   $("now").hidden = !run;
   if (!run) return;
   draw("run", [run, s.run === null, s.lock.holder, s.actionsEnabled], () => {
-    const done = run.bytesTotal ? 1 - run.bytesLeft / run.bytesTotal : run.movesVerified / Math.max(run.movesTotal, 1);
+    const done = run.bytesTotal ? 1 - run.bytesLeft / run.bytesTotal : run.movesTotal ? run.movesVerified / run.movesTotal : run.electionsHeld / Math.max(run.electionsTotal, 1);
     return [
       h("p", {}, h("b", { title: run.intent }, named(run.intent)), ` · run ${run.id} · ${run.phase}`),
       h("progress", { max: 1, value: done.toFixed(4), "aria-label": `Done: ${percent(done)}` }),
       h("p", { class: "facts" },
-        fact("partitions", `${run.movesVerified} / ${run.movesTotal}`), run.electionsTotal ? fact("preferred leader elections", `${run.electionsHeld} / ${run.electionsTotal}`) : null,
+        run.does.length ? fact("does", run.does.join(", ")) : null, run.movesTotal ? fact("partitions", `${count(run.movesVerified)} / ${count(run.movesTotal)}`) : null, run.electionsTotal ? fact("preferred leader elections", `${run.electionsHeld} / ${run.electionsTotal}`) : null,
         s.run ? [fact("left", bytes(run.bytesLeft)), fact("rate", run.bytesPerS === null ? "not known yet" : `${bytes(run.bytesPerS)}/s`), fact("time left", span(run.secondsLeft))] : null,
         fact("throttle", run.throttleBytesPerS ? `${bytes(run.throttleBytesPerS)}/s` : "none")),
       s.run ? null : h("p", {}, `Carried out by ${s.lock.holder || "another process"}, whose own page shows bytes and time left. This is what the journal says.`),
@@ -247,24 +251,6 @@ function drawRun(s) {
       s.actionsEnabled ? h("p", { class: "buttons" }, h("button", { type: "button", class: "risky", on: { click: () => askCancel(run) } }, "Cancel this run…")) : null,
     ];
   });
-}
-
-/** Zero bytes have three reasons, and only one of them is that nothing is copied. */
-function cost(plan) {
-  if (plan.bytesMoved === null) return "sizes not known";
-  if (plan.bytesMoved) return bytes(plan.bytesMoved);
-  return plan.copies ? "none, these partitions are empty" : "none";
-}
-
-/** What a plan does, each kind of change with its own count. */
-function work(plan) {
-  const dropped = plan.moves - plan.copies - plan.reorders;
-  return [
-    plan.copies ? plural(plan.copies, "move") : "",
-    plan.reorders ? `${plural(plan.reorders, "replica list change")} (no data copied)` : "",
-    dropped ? `${plural(dropped, "partition")} with fewer replicas (no data copied)` : "",
-    plan.elections ? `${plural(plan.elections, "preferred leader election")} (no data moved)` : "",
-  ].filter(Boolean);
 }
 
 function time(plan) {
@@ -285,7 +271,7 @@ function drawPlans(s) {
   draw("plans", [plans.map((p) => ({ ...p, blocked: p.blocked && uncounted(p.blocked) })), s.actionsEnabled], () => plans.map((plan) => [plan, pictured(plan)]).map(([plan, changed]) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
     h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.waiting ? chip("warn", "Pending approval") : plan.approvedBy ? chip("good", `Approved by ${plan.approvedBy}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
     h("p", { class: "facts" },
-      fact("does", work(plan).join(", ")), fact("data to copy", cost(plan)),
+      fact("does", plan.does.join(", ")),
       plan.boundBytes !== null && plan.bytesMoved ? fact("lower bound", bytes(plan.boundBytes)) : null,
       time(plan), plan.throttle === "none" && plan.copies ? fact("throttle", "none") : null,
       h("span", {}, plan.askedBy ? `asked for by ${plan.askedBy}, ` : "", "made ", ago(plan.createdAt))),
