@@ -634,7 +634,7 @@ def test_nothing_is_offered_while_the_cluster_is_unreachable(show: Show, open_pa
     ],
 )
 def test_a_dead_brokers_countdown_is_beside_whatever_is_worse(
-    show: Show, open_page: Open, counts: dict[str, int], first: str
+    show: Show, open_page: Open, counts: dict[str, Any], first: str
 ) -> None:
     """In the headline, or in the line under it where partitions lack more than replicas; by the mode of repair, counting by itself."""
     absence = Absence(broker=3, since_ms=now_ms(), repair_at_ms=now_ms() + 605_000)
