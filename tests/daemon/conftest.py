@@ -6,7 +6,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from tests.daemon.rig import Rig, a_rig, a_service
 
-from ballast.core.cluster import ClusterState
+from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster.log_ends import LogEnds
 from ballast.daemon.acting.policy import DaemonPolicy, WebPolicy
 from ballast.daemon.context.view import Board, Role, View
 from ballast.daemon.process.service import Service
@@ -75,6 +76,11 @@ class LiveCluster(SimCluster):
             behind = time.monotonic() - self._started - self.world.clock.monotonic_s()
             self.world.clock.sleep(max(0.0, behind))
             return super().snapshot(log_dirs=log_dirs, configs=configs, patient=patient)
+
+    def log_ends(self, replicas: Mapping[int, Collection[TopicPartition]]) -> LogEnds:
+        """Answer in turn: the page asks beside the loops."""
+        with self._turn:
+            return super().log_ends(replicas)
 
 
 class WallClock:

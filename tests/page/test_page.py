@@ -395,17 +395,28 @@ def test_without_a_token_file_the_page_is_read_only(serve: Callable[..., Any], o
     assert "read-only" in answer.json()["error"]
 
 
-def test_a_lag_that_was_not_measured_has_no_column(serve: Callable[..., Any], open_page: Open) -> None:
-    """The daemon reads no log ends: a column of it would say nothing in any row."""
+def test_a_topics_page_has_the_lag_of_each_partition(serve: Callable[..., Any], open_page: Open) -> None:
+    """Read when it is looked at; where partitions of many topics are listed a column of it would say nothing in any row."""
     daemon = serve()
     daemon.until(lambda v: v.figures is not None)
-    state = daemon.service.parts.reading.state
     page = open_page(daemon.url + "/")
-    headline(page)
-    page.evaluate("name => { location.hash = `#/topic/${name}` }", state.topics[0].name)
+    page.goto(daemon.url + "/#/topic/orders")
     heads = page.get_by_role("columnheader")
-    expect(heads.filter(has_text="in sync")).to_have_count(1)
+    expect(heads.filter(has_text="lag")).to_have_count(1)
+    expect(page.locator("#detail td[data-label='lag']")).to_have_text(["0"] * 12)
+    daemon.world.kill(3)
+    daemon.until(lambda v: v.figures is not None and v.figures.under_replicated == 12)
+    page.goto(daemon.url + "/#/partitions/under-replicated")
+    expect(page.locator("#detail td[data-label='in sync']")).to_have_count(12)
     expect(heads.filter(has_text="lag")).to_have_count(0)
+
+
+def test_a_lag_that_no_broker_has_told_is_unknown(show: Show, open_page: Open) -> None:
+    """Never a zero."""
+    url, _, _ = show(a_view(), uneven)
+    page = open_page(url)
+    page.goto(url + "#/topic/orders")
+    expect(page.locator("#detail td[data-label='lag']").first).to_have_text("unknown")
 
 
 def test_a_person_pauses_a_real_daemon(serve: Callable[..., Any], open_page: Open, tmp_path: Path) -> None:

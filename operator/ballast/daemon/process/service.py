@@ -18,6 +18,7 @@ from ballast.core.wording import human_elections
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
 from ballast.daemon.context.view import Role, TickReport
 from ballast.daemon.metrics.catalog import Metrics
+from ballast.daemon.observing.log_ends import LogEndReader
 from ballast.daemon.planning.background import Background
 from ballast.daemon.process import health
 from ballast.daemon.process.logs import say
@@ -231,6 +232,7 @@ class Service:
         return WebParts(
             board=board,
             state=lambda: self.parts.reading.state,
+            log_ends=LogEndReader(self.given.outside.cluster, clock).of,
             metrics=self.metrics,
             clock=clock,
             closing=self._stop.is_set,

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from types import MappingProxyType
 from typing import Final
@@ -62,6 +63,8 @@ class WebParts:
     board: Board
     state: Callable[[], ClusterState | None] = lambda: None
     """The newest reading, for what is asked of one broker, topic or kind of partition."""
+    log_ends: details.ReadLogEnds = lambda _topic, _replicas: {}
+    """What brokers tell of a topic's replicas; absent where they have not."""
     metrics: Metrics
     clock: Clock
     desk: Desk
@@ -166,7 +169,7 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
         "settings": settings,
         "series": series,
         "brokers/{name}": detail(details.broker),
-        "topics/{name}": detail(details.topic),
+        "topics/{name}": detail(partial(details.topic, read=parts.log_ends)),
         "partitions/{name}": detail(details.partitions),
     }
     return [

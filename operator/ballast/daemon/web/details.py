@@ -5,11 +5,13 @@ Bounded: the first rows and how many there are.  What a broker did not say is nu
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import ClusterState
+from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster.log_ends import LogEnds, holders, lag
 from ballast.daemon.observing.figures import RATES, THROTTLED_REPLICAS, Health
 from ballast.daemon.web.answers.details import (
     DaemonBroker,
@@ -20,6 +22,9 @@ from ballast.daemon.web.answers.details import (
     Rate,
     Replica,
 )
+
+ReadLogEnds = Callable[[str, Mapping[int, Collection[TopicPartition]]], LogEnds]
+"""Of a topic: what the brokers that hold these replicas tell of them."""
 
 ROWS: Final = 1000
 STATES: Final = ("offline", "under-min-isr", "at-min-isr", "min-isr-unknown", "under-replicated", "moving")
@@ -62,13 +67,16 @@ def broker(state: ClusterState, name: str) -> DaemonBroker | None:
     )
 
 
-def topic(state: ClusterState, name: str) -> DaemonTopic | None:
-    """Its settings that matter here, and every partition."""
+def topic(state: ClusterState, name: str, read: ReadLogEnds) -> DaemonTopic | None:
+    """Its settings that matter here, and every partition with its lag; brokers that are known not to answer are not asked."""
     at = state.topic_index.get(name)
     if at is None:
         return None
     found, p = state.topics[at], state.partitions
     rows = np.flatnonzero(p.topic == at)
+    listed = rows[:ROWS].tolist()
+    silent = {b.id for b in state.brokers if not b.reachable}
+    ends = read(found.name, {b: names for b, names in holders(state, listed).items() if b not in silent})
     mine = p.topic[np.repeat(np.arange(len(p)), np.diff(p.start))] == at
     sizes = p.size_bytes[mine]
     return DaemonTopic(
@@ -78,7 +86,7 @@ def topic(state: ClusterState, name: str) -> DaemonTopic | None:
         size_bytes=None if bool((sizes < 0).any()) else int(sizes.sum()),
         throttled=any(found.configs.get(k) and found.configs[k].value for k in THROTTLED_REPLICAS),
         total=len(rows),
-        partitions=[_partition(state, row) for row in rows[:ROWS].tolist()],
+        partitions=[_partition(state, row, ends) for row in listed],
     )
 
 
@@ -94,14 +102,15 @@ def partitions(state: ClusterState, name: str) -> DaemonPartitions | None:
     )
 
 
-def _partition(state: ClusterState, row: int) -> Partition:
+def _partition(state: ClusterState, row: int, ends: LogEnds | None = None) -> Partition:
     p = state.partitions
     run = slice(int(p.start[row]), int(p.start[row + 1]))
-    replica, lag, size = p.replica[run], p.lag[run], p.size_bytes[run]
+    replica, size, name = p.replica[run], p.size_bytes[run], state.name(row)
+    behind = p.lag[run].tolist() if ends is None else [lag(ends, int(p.leader[row]), b, name) for b in replica.tolist()]
     leader = size[replica == p.leader[row]]
     return Partition(
-        topic=state.topics[int(p.topic[row])].name,
-        partition=int(p.number[row]),
+        topic=name.topic,
+        partition=name.partition,
         leader=int(p.leader[row]),
         preferred_leader=int(state.preferred[row]),
         replicas=replica.tolist(),
@@ -109,5 +118,5 @@ def _partition(state: ClusterState, row: int) -> Partition:
         adding=replica[p.adding[run]].tolist(),
         removing=replica[p.removing[run]].tolist(),
         size_bytes=int(leader[0]) if len(leader) else None,
-        lag=None if bool((lag < 0).any()) else int(lag.max(initial=0)),
+        lag=None if min(behind, default=0) < 0 else max(behind, default=0),
     )

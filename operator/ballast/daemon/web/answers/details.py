@@ -71,7 +71,7 @@ class Partition(Part):
     size_bytes: Known
     """Of the leader's log."""
     lag: int | None
-    """Messages that the slowest replica is behind; null where log ends were not read: the daemon does not."""
+    """Messages that the slowest replica is behind its leader; null where one of their brokers has not told, and outside a topic's own answer."""
 
 
 class DaemonTopic(Answer):

@@ -64,7 +64,7 @@ function topicPage(t) {
     titled(`Topic ${t.topic}`, h("p", { class: "facts" }, fact("partitions", count(t.total)), fact("size of all replicas", bytes(t.sizeBytes)),
       fact("min.insync.replicas", t.minIsr === null ? "unknown" : t.minIsr), t.internal ? fact("kind", "internal") : null,
       fact("throttled replicas", t.throttled ? "yes" : "none"))),
-    titled("Partitions", more(t.total, t.partitions.length), partitionTable(t.partitions)),
+    titled("Partitions", more(t.total, t.partitions.length), partitionTable(t.partitions, true)),
   ];
 }
 
@@ -75,14 +75,14 @@ function partitionsPage(p) {
 const more = (total, listed) => (total > Math.min(listed, SHOWN) ? h("p", { class: "empty" }, `The first ${count(Math.min(listed, SHOWN))} of ${count(total)}.`) : null);
 const partitionName = (p) => h("code", {}, topicLink(p.topic), `-${p.partition}`);
 
-function partitionTable(partitions) {
-  const known = partitions.some((p) => p.lag !== null);
-  return table("Partitions", [["partition"], ["leader"], ["replicas"], ["in sync"], ["size", "n"], ...(known ? [["lag", "n"]] : [])], partitions.slice(0, SHOWN).map((p) => [
+/** Lag is asked for where a topic is shown: everywhere else its column would say nothing in any row. */
+function partitionTable(partitions, lagged = false) {
+  return table("Partitions", [["partition"], ["leader"], ["replicas"], ["in sync"], ["size", "n"], ...(lagged ? [["lag", "n"]] : [])], partitions.slice(0, SHOWN).map((p) => [
     partitionName(p),
     p.leader === null ? chip("bad", "none") : [brokerLink(p.leader), p.leader === p.preferredLeader ? "" : h("small", {}, ` preferred ${p.preferredLeader}`)],
     [brokerLinks(p.replicas), p.adding.length ? h("small", {}, ` adding ${p.adding.join(" ")}`) : "", p.removing.length ? h("small", {}, ` removing ${p.removing.join(" ")}`) : ""],
     p.inSyncReplicas.length < p.replicas.length - p.adding.length ? chip("warn", p.inSyncReplicas.join(" ") || "none") : p.inSyncReplicas.join(" "),
-    bytes(p.sizeBytes), ...(known ? [p.lag === null ? "unknown" : count(p.lag)] : [])]));
+    bytes(p.sizeBytes), ...(lagged ? [p.lag === null ? "unknown" : count(p.lag)] : [])]));
 }
 
 function moveTable(moves) {
