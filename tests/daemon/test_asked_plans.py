@@ -34,7 +34,7 @@ from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, decisions_in
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
 from ballast.daemon.acting.propose import ASKED_WAITS_S
 from ballast.daemon.context.view import Board, PlanView, Role
-from ballast.daemon.observing.series import POINTS, Series
+from ballast.daemon.observing.series import MEASURED_MS, POINTS, Series
 from ballast.daemon.web import api
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Record, Request
@@ -422,6 +422,21 @@ def test_the_series_is_bounded_and_its_points_a_minute_apart(context: Rig, clock
         series.add(state, replace(figures, taken_at_ms=minute * 60_000))
     assert len(series.points) == POINTS
     assert series.points[0].at_ms == 5 * 60_000
+
+
+def test_bytes_in_are_those_that_brokers_measure_where_they_do(context: Rig, clock: SimClock) -> None:
+    """Of the time of the reading; where the metrics are away for long the growth of logs stands in, and each point says which."""
+    series = context.parts.observer.series
+    series.measured = (clock.now_ms(), 5e6)
+    for _ in range(2):
+        observe(context)
+        clock.sleep(60)
+    series.measured = (clock.now_ms() - MEASURED_MS - 1, 7e6)
+    observe(context)
+    points = context.board.view.series
+    assert [(p.bytes_in, p.bytes_in_source) for p in points[:2]] == [(5e6, "measured")] * 2
+    assert points[2].bytes_in_source == "growth"
+    assert points[2].bytes_in == points[2].bytes_in_per_s
 
 
 def test_one_broker_one_topic_and_the_partitions_in_one_state(serve: Callable[..., Running], tmp_path: Path) -> None:

@@ -706,6 +706,27 @@ def test_counts_lead_to_lists_and_names_to_their_pages(show: Show, open_page: Op
     expect(page.locator("#overview")).to_be_visible()
 
 
+@pytest.mark.parametrize(
+    ("measured", "title"),
+    [
+        (0, "Bytes in (growth of logs)"),
+        (144, "Bytes in (measured by brokers)"),
+        (44, "Bytes in (measured by brokers, else growth of logs)"),
+    ],
+)
+def test_the_chart_of_bytes_in_names_its_source(show: Show, open_page: Open, measured: int, title: str) -> None:
+    """What brokers measure is drawn where it is known; growth of logs, which is less, is not passed off as it."""
+    day = a_day()
+    told = tuple(
+        replace(p, measured_bytes_in_per_s=90 * 2**20 if n >= 144 - measured else None) for n, p in enumerate(day)
+    )
+    url, _, _ = show(a_view(series=told))
+    chart = open_page(url).locator("#series figure", has_text="Bytes in")
+    expect(chart.locator("b")).to_have_text(title)
+    if measured:
+        expect(chart.locator("figcaption span")).to_contain_text("90.0 MiB/s")
+
+
 def test_changed_settings_are_marked_and_the_others_folded(show: Show, open_page: Open) -> None:
     """The one that was changed is read at once."""
     url, _, _ = show(a_view())

@@ -165,6 +165,8 @@ def with_history(outside: Outside, settings: Settings, store: str) -> Outside:
     def recorded(report: SampleReport) -> None:
         nonlocal gaps
         board.publish(sampled_at_ms=clock.now_ms(), sample_failures=0)
+        if report.bytes_in_per_s is not None:
+            outside.series.measured = (clock.now_ms(), report.bytes_in_per_s)
         charts.keep()
         # Said when it changes and not each minute: a Prometheus may be away for a night.
         if report.missing != gaps:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from ballast.core.cluster import ClusterState
-from ballast.core.cluster.external_load import ExternalLoad
+from ballast.core.cluster.external_load import ExternalLoad, produced
 from ballast.core.cluster.log_ends import holders, lags, tiered_leaders
 from ballast.core.samples import MinuteSample, offset_columns
 from ballast.errors import BallastError, Unavailable
@@ -51,6 +51,8 @@ class SampleReport:
     seconds: float
     missing: tuple[str, ...] = ()
     """What was wanted from outside the protocol and is a gap in this sample, one sentence each."""
+    bytes_in_per_s: float | None = None
+    """From producers to all living brokers as these measured it; None where no metrics of theirs told it of each."""
 
 
 def take(
@@ -79,6 +81,7 @@ def take(
         missing = joined.missing if joined else ()
     except Unavailable as away:
         joined, missing = None, (str(away),)
+    incoming = None if joined is None else produced(joined, state.alive)
     taken = MinuteSample(
         state,
         earliest=earliest,
@@ -90,7 +93,8 @@ def take(
     )
     recorded = sink.write(taken)
     p = state.partitions
-    return SampleReport(recorded, len(p), len(p.replica), taken.epoch_minute, clock.monotonic_s() - begun, missing)
+    took_s = clock.monotonic_s() - begun
+    return SampleReport(recorded, len(p), len(p.replica), taken.epoch_minute, took_s, missing, incoming)
 
 
 class Sampler:

@@ -6,7 +6,7 @@ own metrics say.  A caller that has them hands over an ``ExternalLoad``; without
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -41,6 +41,13 @@ class ExternalLoad:
     """Bytes per second consumed from (broker, topic)."""
     missing: tuple[str, ...] = field(default=())
     """What was asked for and did not come, one sentence each."""
+
+
+def produced(load: ExternalLoad, brokers: Iterable[int]) -> float | None:
+    """Bytes per second from producers to these brokers together; None where the figure of one is unknown."""
+    figures = [load.brokers[b].bytes_in if b in load.brokers else None for b in brokers]
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if known and len(known) == len(figures) else None
 
 
 def consumed_per_partition(

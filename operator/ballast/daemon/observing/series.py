@@ -18,6 +18,8 @@ from ballast.daemon.observing.figures import Figures
 POINTS: Final = 1440
 SPACING_MS: Final = 60_000
 DAY_MS: Final = POINTS * SPACING_MS
+MEASURED_MS: Final = 2 * SPACING_MS
+"""Bytes in that were measured so long before a point are those of its time."""
 _EARLY_MS: Final = 10_000
 """A reading so much before the full minute still counts for it."""
 
@@ -29,6 +31,8 @@ class Series:
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=POINTS))
     earlier: tuple[Point, ...] = ()
     """Points of earlier processes, oldest first, that wait to be taken in; any thread may put them here."""
+    measured: tuple[int, float] | None = None
+    """The newest bytes in per second as brokers measured them, and when (milliseconds); any thread may put it here."""
     _state: ClusterState | None = None
     _own: bool = False
     """Is the newest point of this process?"""
@@ -38,6 +42,8 @@ class Series:
         grown = self._take_earlier()
         if self._own and figures.taken_at_ms - self.points[-1].at_ms < SPACING_MS - _EARLY_MS:
             return grown
+        measured = self.measured
+        timely = measured is not None and abs(figures.taken_at_ms - measured[0]) <= MEASURED_MS
         disk = next((r.skew for r in figures.ranges if r.resource == "disk"), None)
         self.points.append(
             Point(
@@ -47,6 +53,7 @@ class Series:
                 bytes_in_per_s=None if self._state is None else growth(self._state, state),
                 moving=figures.moving,
                 under_replicated=figures.under_replicated,
+                measured_bytes_in_per_s=measured[1] if measured is not None and timely else None,
             )
         )
         self._state, self._own = state, True

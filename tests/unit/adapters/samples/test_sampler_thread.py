@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from tests.spark.series import START_MS, Log, World
 
-from ballast.adapters.samples.sampler import Sampler, SampleReport
+from ballast.adapters.samples.sampler import Sampler, SampleReport, take
 from ballast.core.cluster import ClusterState
+from ballast.core.cluster.external_load import BrokerFigures, ExternalLoad
 from ballast.core.samples import MinuteSample
 from ballast.errors import Unavailable
 
@@ -152,3 +153,16 @@ def test_what_fails_is_a_gap_and_the_next_minute_is_sampled(
     assert bench.store.kept == [1]
     assert len(bench.failures) == 1
     assert "this minute is not sampled" in caplog.text
+
+
+def test_a_report_has_the_bytes_in_that_brokers_measured() -> None:
+    """From each living broker; without metrics of theirs none are known."""
+    now = state()
+    told = ExternalLoad({b: BrokerFigures(bytes_in=2.5) for b in now.alive}, {})
+    reader: Any = Reader()
+    clock: Any = SetClock()
+
+    def measured(found: ExternalLoad | None) -> float | None:
+        return take(reader, now, Store(), clock, writer="w", external=lambda _: found).bytes_in_per_s
+
+    assert [measured(told), measured(None)] == [2.5 * len(now.alive), None]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.core.cluster.external_load import ExternalLoad, consumed_per_partition
+from ballast.core.cluster.external_load import BrokerFigures, ExternalLoad, consumed_per_partition, produced
 
 TOPICS = ("orders", "clicks")
 
@@ -55,3 +55,10 @@ def test_nothing_is_lost_or_made(load: dict[tuple[int, str], float], rows: list[
             elif given_:
                 assert min(given_) >= 0
                 assert sum(given_) == pytest.approx(load[broker, name], rel=1e-4, abs=1e-3)
+
+
+def test_what_producers_write_is_known_where_every_broker_tells_it() -> None:
+    """A broker that is left out would be a cluster that takes in less."""
+    load = ExternalLoad({1: BrokerFigures(bytes_in=3.0), 2: BrokerFigures(bytes_in=4.0), 3: BrokerFigures(cpu=1.0)}, {})
+    assert produced(load, {1, 2}) == 7.0
+    assert [produced(load, brokers) for brokers in ({1, 3}, {1, 9}, set[int]())] == [None, None, None]

@@ -122,8 +122,10 @@ class Point(Part):
     """The worst broker's share of preferred leaderships that it does not lead."""
     disk_skew: float | None
     """The largest distance of a broker's disk from its fair share, as a part of that share."""
-    bytes_in_per_s: float | None
-    """By how much logs grew since the point before; null for the first one, and where sizes are not known."""
+    bytes_in_per_s: Annotated[float | None, Field(validation_alias="bytes_in")]
+    """Null for the first one without measured bytes in, and where sizes are not known."""
+    bytes_in_source: Annotated[str, OneOf("measured", "growth")] | None
+    """``measured`` by the brokers, of the minute before; ``growth`` of logs since the point before is the least that came in."""
     moving: int
     under_replicated: int
 

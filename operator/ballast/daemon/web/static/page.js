@@ -290,13 +290,19 @@ function drawPlans(s) {
   }
 }
 
+/** Where the chart's bytes in come from. */
+function sources() {
+  const found = new Set(points.map((p) => p.bytesInSource));
+  return !found.has("measured") ? "growth of logs" : found.has("growth") ? "measured by brokers, else growth of logs" : "measured by brokers";
+}
+
 function drawSeries(s) {
   const disk = s.cluster && s.cluster.ranges.find((r) => r.resource === "disk");
   draw("series", [points, pointsProblem, disk && disk.tolerance], () => [
     pointsProblem ? h("p", { class: "empty", role: "status" }, pointsProblem) : null,
     line("Leader imbalance, worst broker", points, (p) => p.imbalanceRatio, percent, s.cluster && s.cluster.leaderImbalanceThresholdRatio),
     line("Disk, furthest from fair share", points, (p) => p.diskSkew, percent, disk && disk.tolerance),
-    line("Bytes in (growth of logs)", points, (p) => p.bytesInPerS, (v) => `${bytes(v)}/s`),
+    line(`Bytes in (${sources()})`, points, (p) => p.bytesInPerS, (v) => `${bytes(v)}/s`),
     line("Partitions being reassigned", points, (p) => p.moving, count),
   ]);
 }
