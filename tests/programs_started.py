@@ -6,6 +6,7 @@ What a test makes itself, or what Python's environments and the cache hold, may 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ OWN: Final = (f"{Path(__file__).parents[1]}/", f"{Path.home() / '.cache'}/")
 """Where our own lie, also for a checkout in /opt."""
 ALWAYS_MET: Final = frozenset({"java"})
 """What is brought as a wheel where the machine has none."""
+PYTHON: Final = re.compile(r"python3(\.\d+)?")
+"""Debian's names of the interpreter, which everything here needs; it has no ``python``, and ``python3-config`` is a package."""
 MARKERS: Final = {name: outside.marker for outside in TABLE for name in (outside.name, *outside.also)}
 RUNNING: Final[list[pytest.Item]] = []
 
@@ -32,7 +35,8 @@ def objection(words: Sequence[str], markers: frozenset[str]) -> str | None:
     """What speaks against a test of these markers starting this command line; None when nothing does."""
     program = started(words)
     name = Path(program).name
-    if name.startswith("python") or program.startswith(OWN) or ("/" in program and not program.startswith(SYSTEM)):
+    own = program == sys.executable or program.startswith(OWN) or ("/" in program and not program.startswith(SYSTEM))
+    if own or PYTHON.fullmatch(name):
         return None
     if name not in known():
         return f"{program} is not in bootstrap/programs.py; a fresh machine may not have it"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from bootstrap import programs
 from bootstrap.programs import TABLE, Outside, known
 from tests.leash import leashed
-from tests.programs_started import objection, started
+from tests.programs_started import PYTHON, objection, started
 from tests.requirements import NEEDS
 
 ROOT: Final = Path(__file__).resolve().parents[3]
@@ -21,7 +22,17 @@ LISTS: Final = frozenset({"run", "Popen", "check_output", "check_call", "call"})
 """Functions of ``subprocess``, whose first argument is a command line."""
 WORDS: Final = frozenset({"leashed", "which", "path_of"})
 """Functions whose first argument is the program."""
-PYTHON: Final = "python"
+MAINTAINERS: Final = {
+    "apt-config": "its network settings go into the pristine root of `make fresh`",
+    "apt-get": "installs what the table names, on Debian and Ubuntu alone",
+    "c++": "looked for first; without it numba compiles the planner at its first plan",
+    "cc": "looked for first; without it numba compiles the planner at its first plan",
+    "git": "lists the files for `make fresh`; without it no commit subject is judged",
+    "mmdebstrap": "builds the root of `make fresh`, which names it where it is missing",
+    "systemctl": "looked for first; keeps what was installed for tests from starting at the next boot",
+    "unshare": "gives `make fresh` namespaces of its own, and is named where it is missing",
+}
+"""Programs outside the table that a set-up or a maintainer's tool starts, and why a fresh machine can do without each."""
 
 
 def named(tree: ast.AST) -> Iterator[str]:
@@ -43,27 +54,66 @@ def _program(function: ast.expr, first: ast.expr, commands: dict[str, ast.expr])
     if isinstance(first, ast.Name):
         first = commands.get(first.id, first)
     if isinstance(function, ast.Attribute) and function.attr in LISTS and ast.unparse(function.value) == "subprocess":
-        if not isinstance(first, ast.List | ast.Tuple) or not first.elts:
-            return
-        first = first.elts[0]
-    elif (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) not in WORDS:
+        yield from _heads(first, commands)
+        return
+    if (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) not in WORDS:
         return
     if isinstance(first, ast.Constant) and isinstance(first.value, str):
         yield Path(first.value).name
 
 
-def test_no_module_names_a_program_that_is_not_in_the_table() -> None:
-    """A program that is only on the author's machine makes a fresh one fail."""
+def _heads(line: ast.expr, commands: dict[str, ast.expr]) -> Iterator[str]:
+    """The program of a command line: of either one where a condition chooses, and of the one that it goes on from."""
+    if isinstance(line, ast.Name) and line.id in commands:
+        yield from _heads(commands[line.id], {name: of for name, of in commands.items() if name != line.id})
+    elif isinstance(line, ast.IfExp):
+        yield from _heads(line.body, commands)
+        yield from _heads(line.orelse, commands)
+    elif isinstance(line, ast.Starred):
+        yield from _heads(line.value, commands)
+    elif isinstance(line, ast.List | ast.Tuple) and line.elts:
+        yield from _heads(line.elts[0], commands)
+    elif isinstance(line, ast.Constant) and isinstance(line.value, str):
+        yield Path(line.value).name
+
+
+def started_in(*folders: str) -> dict[str, str]:
+    """Each program that modules of these folders name, with a module that does."""
     found: dict[str, str] = {}
-    for folder in ("tests", "operator", "bench"):
-        for path in (ROOT / folder).rglob("*.py"):
-            text = path.read_text()
-            if path == Path(__file__) or not re.search(r"subprocess|leashed|which|path_of", text):
-                continue
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        text = path.read_text()
+        if path != Path(__file__) and re.search(r"subprocess|leashed|which|path_of", text):
             for name in named(ast.parse(text)):
                 found.setdefault(name, str(path.relative_to(ROOT)))
+    return found
+
+
+def test_no_module_names_a_program_that_is_not_in_the_table() -> None:
+    """A program that is only on the author's machine makes a fresh one fail."""
+    found = started_in("tests", "operator", "bench")
     assert {"docker", "dockerd", "openssl", "promtool"} <= set(found), "the search itself has gone blind"
-    assert {name: path for name, path in found.items() if name not in known() | {PYTHON}} == {}
+    assert {name: path for name, path in found.items() if name not in known() and not PYTHON.fullmatch(name)} == {}
+
+
+def test_what_set_up_and_maintainers_tools_start_is_in_the_table_or_explained() -> None:
+    """And no explanation outlives the call that it is for."""
+    found = started_in("tools", "deploy", "bootstrap")
+    assert {name: path for name, path in found.items() if name not in known() | MAINTAINERS.keys()} == {}
+    assert MAINTAINERS.keys() <= found.keys()
+
+
+@pytest.mark.parametrize(
+    ("source", "programs"),
+    [
+        ("subprocess.run(['jq', '.'])", {"jq"}),
+        ("line = ['jq', '.']\nsubprocess.run([*line, '-'] if late else ('sed', 'p'))", {"jq", "sed"}),
+        ("subprocess.Popen(leashed('/opt/jq', '.'))", {"jq"}),
+        ("subprocess.run([sys.executable, 'jq'])\nself.run(['jq'])", set()),
+    ],
+)
+def test_the_search_finds_the_program_of_a_command_line(source: str, programs: set[str]) -> None:
+    """Also where it stands in a variable, is chosen by a condition, or goes on from another line."""
+    assert set(named(ast.parse(source))) == programs
 
 
 @pytest.mark.parametrize("outside", TABLE, ids=lambda outside: outside.name)
@@ -104,6 +154,13 @@ def test_a_library_is_there_or_not() -> None:
         (["/usr/lib/jvm/java-17/bin/java", "-version"], set(), False),
         (["/tmp/somewhere/made-by-the-test"], set(), False),  # noqa: S108 — only a name
         (["sh", "-c", "exit 7"], set(), False),
+        ([sys.executable, "-V"], set(), False),
+        (["/usr/bin/python3.11", "-V"], set(), False),
+        (["python3", "-V"], set(), False),
+        (["python", "-V"], set(), True),
+        (["python3-config", "--includes"], set(), True),
+        (["python3-config", "--includes"], {"containers"}, False),
+        (["/usr/bin/python-argcomplete-check-easy-install-script"], set(), True),
     ],
 )
 def test_a_test_may_start_what_its_markers_promise(words: list[str], markers: set[str], *, refused: bool) -> None:
