@@ -117,6 +117,9 @@ def test_every_command_has_its_help_without_the_extras(ballast: Ballast) -> None
 
 
 def test_the_demo_runs_from_an_empty_folder(ballast: Ballast) -> None:
-    """Five brokers, made unbalanced and balanced again, by the wheel alone."""
+    """Five brokers, made unbalanced and balanced again, by the wheel alone; at the end nothing is left to move, and it says so."""
     done = ballast("sandbox", "demo")
     assert done.returncode == 0, done.stdout + done.stderr
+    balanced = done.stdout.index("Balanced: every broker is within its range")
+    assert "balance: nothing to do, everything is within its range." in done.stdout[balanced:]
+    assert "the cluster ended balanced." in done.stderr

@@ -13,12 +13,13 @@ from ballast.sandbox.fill import assignments
 
 
 def test_it_is_not_called_done_where_something_needs_attention(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Its last command looks at the cluster and fails where a broker is out of range, or a log dir has failed."""
-    words = demo.STEPS[-1][1]
-    assert list(words) == ["status", "--check"]
+    """Its last commands fail where a broker is out of range or a log dir has failed, and where a plan would still move something."""
+    last = [list(words) for _, words in demo.STEPS[-2:]]
+    assert last == [["status", "--check"], ["plan", "balance", "--check"]]
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 3))
-    with pytest.raises(Incomplete):
-        demo.show(words, tmp_path)
+    for words in last:
+        with pytest.raises(Incomplete):
+            demo.show(words, tmp_path)
 
 
 def test_the_brokers_that_restart_side_by_side_share_no_partition() -> None:

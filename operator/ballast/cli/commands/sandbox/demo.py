@@ -43,6 +43,7 @@ STEPS: Final[tuple[tuple[str, Sequence[str]], ...]] = (
         "After it, nothing needs attention. New are only the journal's two small topics, and two that Kafka itself keeps:",
         ["status", "--check"],
     ),
+    ("And a second plan finds nothing to move:", ["plan", "balance", "--check"]),
 )
 """What the demo shows, in order: a sentence, and the command line behind ``ballast``."""
 
@@ -66,10 +67,11 @@ def run(*, keep: bool) -> None:
         sandbox = Sandbox.up(SPEC, folder=folder, say=say)
         _show_all(sandbox, compiled_by_now, keep=keep, say=say)
     if keep:
-        tell("The sandbox stays. Look around, then: ballast sandbox down")
+        tell("The cluster is balanced, and the sandbox stays. Look around, then: ballast sandbox down")
     else:
         tell(
-            f"Done in {time.monotonic() - started:.0f} s; the sandbox is gone. `ballast sandbox demo --keep` keeps it."
+            f"Done in {time.monotonic() - started:.0f} s: the cluster ended balanced. The sandbox is gone; "
+            "`ballast sandbox demo --keep` keeps it."
         )
 
 
