@@ -10,6 +10,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 
 
+def test_the_index_names_every_page_and_the_menu_has_its_order() -> None:
+    """A page that the index does not name is not found."""
+    written = (ROOT / "docs" / "index.md").read_text()
+    named = list(dict.fromkeys(re.findall(r"\]\(([\w-]+\.md)\)", written)))
+    assert {*named, "index.md"} == {page.name for page in (ROOT / "docs").glob("*.md")}
+    menu = re.search(r"^nav:\n((?:  - .*\n)+)", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert menu, "there is no menu"
+    assert re.findall(r"[\w-]+\.md", menu[1]) == ["index.md", *named]
+
+
 def test_every_link_of_the_site_leads_somewhere(tmp_path: Path) -> None:
     """To a page, a heading of it, or a file of the repository; nothing is fetched from elsewhere but what a reader clicks on."""
     build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)]
