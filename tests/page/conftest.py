@@ -44,6 +44,7 @@ from ballast.executor.driver.pace import pace_of
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run
 from ballast.ports.journal import Request
+from ballast.ports.time import Clock
 
 __all__ = ["serve"]
 
@@ -69,10 +70,19 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
             if message.type == "error" and "status of 4" not in message.text:
                 problems.append(message.text)
 
-        def start(url: str, *, width: int = 1280, height: int = 900, scheme: str = "light") -> Page:
-            context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+        def start(
+            url: str, *, width: int = 1280, height: int = 900, scheme: str = "light", at_ms: int | None = None
+        ) -> Page:
+            """With ``at_ms`` it is always that moment, in UTC."""
+            context = browser.new_context(
+                viewport={"width": width, "height": height},
+                color_scheme=scheme,  # type: ignore[arg-type]
+                timezone_id=None if at_ms is None else "UTC",
+            )
             stack.callback(context.close)
             page = context.new_page()
+            if at_ms is not None:
+                page.clock.set_fixed_time(at_ms)
             page.on("console", listen)
             page.on("pageerror", lambda error: problems.append(str(error)))
             # Whatever is not this daemon is the network, and the page must not need it.
@@ -91,11 +101,13 @@ def show(tmp_path: Path) -> Iterator[Callable[..., tuple[str, Board, list[Reques
     servers: list[WebServer] = []
     closing = threading.Event()
 
-    def start(view: View, state: Callable[[], ClusterState | None] = a_state) -> tuple[str, Board, list[Request]]:
+    def start(
+        view: View, state: Callable[[], ClusterState | None] = a_state, clock: Clock | None = None
+    ) -> tuple[str, Board, list[Request]]:
         board, asked = Board(view), list[Request]()
         secret = tmp_path / "token"
         secret.write_text(TOKEN)
-        clock = WallClock()
+        clock = clock or WallClock()
         parts = WebParts(
             board=board,
             state=state,
