@@ -16,6 +16,7 @@ import click
 
 from ballast import __version__
 from ballast.adapters.kafka.librdkafka import LOGGER, Sparing
+from ballast.cli.examples import add_examples
 from ballast.cli.registry import ARGUMENTS, COMMANDS, SECTIONS
 from ballast.errors import BallastError, UsageError
 
@@ -35,7 +36,7 @@ class LazyGroup(click.Group):
         module, _, attribute = entry.target.partition(":")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
-        return command
+        return add_examples(command, cmd_name)
 
     def invoke(self, ctx: click.Context) -> object:
         """A closed pipe is heard of before click, and after rich: both would exit with 1, the code of a bug."""
@@ -70,6 +71,9 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="ballast")
 def cli() -> None:
     """Keep a live Kafka cluster balanced."""
+
+
+add_examples(cli)
 
 
 class ClientLines(logging.Handler):

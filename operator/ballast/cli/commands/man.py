@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from ballast import __version__
+from ballast.cli.registry import examples_of
 from ballast.errors import BallastError
 
 FOLDER = Path("~/.local/share/man/man1")
@@ -77,6 +78,7 @@ def page(ctx: click.Context) -> str:
             ".SH OPTIONS",
             *(line for names, text in records for line in (".TP", f".B {roff(names)}", roff(text))),
         ]
+    lines += [".SH EXAMPLES", ".nf", *map(roff, examples_of(path.split()[1:])), ".fi"]
     below = list(_below(ctx))
     if below:
         lines.append(".SH COMMANDS")

@@ -7,6 +7,8 @@ from typing import Final
 
 import click
 
+from ballast.cli.examples import add_examples
+
 SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
     "describe": (
         "ballast.cli.commands.topics.describe:describe",
@@ -35,7 +37,7 @@ class LazySubcommands(click.Group):
         module, _, attribute = SUBCOMMANDS[cmd_name][0].partition(":")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
-        return command
+        return add_examples(command, "topics", cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview, without importing a single subcommand."""
