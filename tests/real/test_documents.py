@@ -16,6 +16,7 @@ TOPIC: Final = "told"
 TURNS: Final[dict[str, tuple[str, ...]]] = {
     "topics create": (TOPIC, "--partitions", "4", "--replication-factor", "2", "--yes"),
     "topics expand": (TOPIC, "--partitions", "6", "--yes"),
+    "topics list": (),
     "topics describe": (TOPIC,),
     "status": (),
     "leaders": (),

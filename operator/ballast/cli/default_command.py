@@ -1,10 +1,47 @@
-"""Groups of commands: each told in its whole first sentence, and of some one command is meant when none is named."""
+"""Groups of commands: imported when they are called, told in a whole sentence, or with one that is meant when none is named."""
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Mapping
 from typing import Any
 
 import click
+
+from ballast.cli.examples import add_examples
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in modules that are imported on first use: help and completion stay instant."""
+
+    def __init__(self, *args: Any, targets: Mapping[str, str], words: tuple[str, ...] = (), **attrs: Any) -> None:
+        super().__init__(*args, **attrs)
+        self.targets = targets
+        """Name to ``module:function``, in the order of the overview."""
+        self.words = words
+        """How the group itself is called, after ``ballast``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every name in the table."""
+        return list(self.targets)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module behind the name."""
+        if cmd_name not in self.targets:
+            return None
+        module, _, attribute = self.targets[cmd_name].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return add_examples(command, *self.words, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the likeliest command for one that there is not."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand:
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=self.targets, ctx=ctx) from None
 
 
 class WholeLines(click.Group):

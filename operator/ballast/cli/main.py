@@ -5,7 +5,6 @@ Subcommands are imported when they are called, so that ``ballast --help`` and sh
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import sys
@@ -16,27 +15,14 @@ import click
 
 from ballast import __version__
 from ballast.adapters.kafka.librdkafka import LOGGER, Sparing
+from ballast.cli.default_command import LazyGroup
 from ballast.cli.examples import add_examples
 from ballast.cli.registry import ARGUMENTS, COMMANDS, SECTIONS
 from ballast.errors import BallastError, UsageError
 
 
-class LazyGroup(click.Group):
-    """A group whose subcommands live in modules that are imported on first use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every name in the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module behind the name."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        module, _, attribute = entry.target.partition(":")
-        command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return add_examples(command, cmd_name)
+class Root(LazyGroup):
+    """All commands, by what a person wants to do."""
 
     def invoke(self, ctx: click.Context) -> object:
         """A closed pipe is heard of before click, and after rich: both would exit with 1, the code of a bug."""
@@ -49,15 +35,6 @@ class LazyGroup(click.Group):
                 _leave_closed_pipe()
             raise
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the likeliest command for one that there is not."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.exceptions.NoSuchCommand:
-            raise click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx) from None
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Grouped by what a person wants to do, without importing a single command."""
         for section in SECTIONS:
@@ -67,7 +44,11 @@ class LazyGroup(click.Group):
                     formatter.write_dl(rows)
 
 
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.command(
+    cls=Root,
+    targets={name: entry.target for name, entry in COMMANDS.items()},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(__version__, prog_name="ballast")
 def cli() -> None:
     """Keep a live Kafka cluster balanced."""

@@ -41,12 +41,17 @@ COMMANDS: Final[dict[str, Entry]] = {
     "topics": Entry(
         "ballast.cli.commands.topics.command:topics",
         "Look",
-        "Describe, create and expand topics.",
+        "List, describe, create and expand topics.",
         (
+            "ballast topics list",
             "ballast topics describe orders",
             "ballast topics create orders --partitions 12 --replication-factor 3",
         ),
         {
+            "list": (
+                "ballast topics list",
+                "ballast topics list --topics 'orders.*' --output json",
+            ),
             "describe": (
                 "ballast topics describe orders",
                 "ballast topics describe orders --output json",

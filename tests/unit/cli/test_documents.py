@@ -14,9 +14,11 @@ from pydantic import BaseModel, ValidationError
 from tests.documents import SCHEMAS, commands, printing, validate
 from tools.json_schemas import files
 
+from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.documents import DOCUMENTS
 from ballast.cli.documents.base import Part
 from ballast.cli.documents.cluster import Drain, Drains, Replica
+from ballast.cli.main import cli
 from ballast.daemon.web.answers import ANSWERS
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "json.md").read_text()
@@ -25,6 +27,12 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "json.md").read_text()
 def has_json(command: click.Command) -> bool:
     """Whether the command can be asked for JSON."""
     return any(isinstance(p.type, click.Choice) and "json" in p.type.choices for p in command.params)
+
+
+def typed(words: str) -> str:
+    """The command as it is typed: where its group means it by default, by the group's name."""
+    group = cli.get_command(click.Context(cli), words.split(maxsplit=1)[0])
+    return words.removesuffix(f" {group.default}") if isinstance(group, GroupWithDefault) else words
 
 
 OTHER_NAMES = {
@@ -63,7 +71,7 @@ def test_every_document_is_documented(kind: str) -> None:
     named = set(re.findall(r"`ballast ([a-z -]+)`", line))
     printed_by = {words for words, kinds in printing().items() if kind in kinds}
     plans = {words for words in printed_by if words.startswith("plan ")}
-    assert named == {w.removesuffix(" list") for w in printed_by - plans} | ({"plan"} if plans else set())
+    assert named == {typed(w) for w in printed_by - plans} | ({"plan"} if plans else set())
 
 
 def test_examples_are_documents() -> None:

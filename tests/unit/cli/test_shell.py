@@ -61,3 +61,13 @@ def test_text_is_never_taken_for_a_request() -> None:
     """Nor a backslash for an escape, nor a hyphen for a soft one."""
     assert roff(".nf") == r"\&.nf"
     assert roff(r"a\b --least") == r"a\eb \-\-least"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"), [(["topics", "lst"], "list"), (["statu"], "status"), (["runs", "shwo"], "show")]
+)
+def test_a_mistyped_command_is_answered_with_the_likeliest(words: list[str], meant: str) -> None:
+    """Of a group whose commands are imported late, too."""
+    result = CliRunner().invoke(cli, words, prog_name="ballast")
+    assert result.exit_code == 2
+    assert f"Did you mean '{meant}'?" in result.output

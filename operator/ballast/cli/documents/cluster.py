@@ -252,6 +252,35 @@ class Topic(Document):
     partitions: list[TopicPartition]
 
 
+class ListedTopic(Part):
+    """A topic as a whole."""
+
+    topic: str
+    topic_id: str | None
+    """Null on clusters before Kafka 2.8."""
+    internal: bool
+    deleting: bool
+    min_isr: Known
+    partitions: int
+    least_replication_factor: Known
+    """The smallest of its partitions, replicas being added left out; null without partitions."""
+    largest_replication_factor: Known
+    replica_bytes: Known
+    """All replicas, without those counted in ``replicasOfUnknownSize``; null when no size is known."""
+    replicas_of_unknown_size: int
+    under_replicated: int
+    """Partitions, as are ``offline`` and ``moving``."""
+    offline: int
+    moving: int
+
+
+class Topics(Document):
+    """``ballast topics list``."""
+
+    kind: Literal["Topics"] = "Topics"
+    topics: list[ListedTopic]
+
+
 class NewPartition(Part):
     """A partition that is created."""
 
