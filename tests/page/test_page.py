@@ -187,11 +187,11 @@ def test_a_run_shows_how_far_it_is(show: Show, open_page: Open) -> None:
 
 def test_a_standbys_page_shows_the_run_of_the_one_that_acts(show: Show, open_page: Open) -> None:
     """Whichever replica a person reaches: what goes on, who carries it out, and a cancel that reaches them; no false alarm."""
-    lock = LockView(holder="ballast run on shop-ballast-1", journal_readable=True)
+    lock = LockView(holder="ballast daemon on shop-ballast-1", journal_readable=True)
     url, board, asked = show(a_view(role=Role.STANDBY, lock=lock, run_elsewhere=a_run(), throttles_to_restore=3))
     page = open_page(url)
     now = page.get_by_role("region", name="Current reassignment")
-    expect(now).to_contain_text("Carried out by ballast run on shop-ballast-1")
+    expect(now).to_contain_text("Carried out by ballast daemon on shop-ballast-1")
     expect(now).to_contain_text(a_run().id)
     expect(now).not_to_contain_text("time left 6 min")
     expect(page.get_by_text("not yet removed")).to_have_count(0)

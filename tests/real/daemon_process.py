@@ -1,4 +1,4 @@
-"""``ballast run`` as a process of its own, watched from outside as an operator would."""
+"""``ballast daemon`` as a process of its own, watched from outside as an operator would."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def start(
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("BALLAST")}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            leashed(sys.executable, "-m", module, "run", "--config", str(file)),
+            leashed(sys.executable, "-m", module, "daemon", "--config", str(file)),
             stdout=out,
             stderr=out,
             env=inherited | {"BALLAST_INSTANCE": name} | dict(environment or {}),

@@ -99,7 +99,7 @@ def test_what_is_asked_for_in_a_file_names_its_extra_too(ballast: Ballast, tmp_p
     for words in (
         ("fleet", "collect", str(fleet), "--store", "store"),
         ("plan", "balance", "--history", "store", "--snapshot", str(snapshot)),
-        ("run", "--config", str(settings)),
+        ("daemon", "--config", str(settings)),
     ):
         done = ballast(*words)
         assert done.returncode == 2, done.stderr

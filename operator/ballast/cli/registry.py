@@ -18,7 +18,7 @@ class Entry(NamedTuple):
     """The same for the subcommands of a group."""
 
 
-SECTIONS: Final = ("Look", "Plan", "Act", "Kafka's own tools", "Run", "History and load", "Try it", "Shell")
+SECTIONS: Final = ("Look", "Plan", "Act", "Kafka's own tools", "Daemon", "History and load", "Try it", "Shell")
 
 ARGUMENTS: Final = {
     "RUN": "ballast runs lists the runs.",
@@ -236,18 +236,18 @@ COMMANDS: Final[dict[str, Entry]] = {
         "Delete the topics that Ballast keeps in a cluster.",
         ("ballast uninstall",),
     ),
-    "run": Entry(
-        "ballast.cli.commands.run:run",
-        "Run",
-        "The daemon: observe, decide, act, report.",
+    "daemon": Entry(
+        "ballast.cli.commands.daemon:daemon",
+        "Daemon",
+        "Keep the cluster balanced: observe, decide, act, report, until told to stop.",
         (
-            "ballast run --config ballast.yaml",
-            "ballast run --sandbox",
+            "ballast daemon --config ballast.yaml",
+            "ballast daemon --sandbox",
         ),
     ),
     "config": Entry(
         "ballast.cli.commands.config:config",
-        "Run",
+        "Daemon",
         "Check a settings file, explain settings.",
         (
             "ballast config check ballast.yaml",

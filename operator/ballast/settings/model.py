@@ -38,7 +38,7 @@ class ClusterSettings:
     name: str = ""
     """What people call the cluster; shown on the page and in `ballast_cluster_info`. Empty shows the cluster id."""
     bootstrap_server: str | None = None
-    """`host:port,…` of a few brokers. Empty takes the brokers that are registered in `zookeeper`; without both, `ballast run`
+    """`host:port,…` of a few brokers. Empty takes the brokers that are registered in `zookeeper`; without both, `ballast daemon`
     is refused."""
     command_config: Path | None = None
     """A file of client properties in Kafka's own form (`security.protocol`, `sasl.jaas.config`, `ssl.…`)."""

@@ -24,7 +24,7 @@ _HEAD = """\
 
 This page is generated (`ballast config reference`) from the docstrings beside the settings; edit those.
 
-One YAML file, given as `ballast run --config FILE`, and environment variables, which win over it:
+One YAML file, given as `ballast daemon --config FILE`, and environment variables, which win over it:
 `leaders.imbalance_percentage` is `BALLAST__LEADERS__IMBALANCE_PERCENTAGE`. In the file, sections nest or are written with
 dots; Kafka's own names work where Kafka has one. An unknown name is refused with the nearest known one.
 `ballast config check FILE` says what is in force. Changes are picked up while the daemon runs, except in the sections

@@ -227,7 +227,7 @@ def instance_name() -> str:
 
 def describe_self(settings: Settings) -> Holder:
     """Who takes the lock."""
-    return this_process(f"ballast run on {instance_name()}", lease_s=settings.journal.lease_s)
+    return this_process(f"ballast daemon on {instance_name()}", lease_s=settings.journal.lease_s)
 
 
 def settings_reader(

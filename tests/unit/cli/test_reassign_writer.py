@@ -110,7 +110,7 @@ def test_a_holder_that_is_no_follower_is_not_asked(path: Path) -> None:
 def test_who_says_take_over_gets_the_lock_from_anybody(path: Path, answers: bool) -> None:  # noqa: FBT001
     """From a daemon as well, which is asked once; what it did not answer is answered by the next holder of the lock."""
     with (
-        another_process(path, "ballast run on pod-1", answers=answers),
+        another_process(path, "ballast daemon on pod-1", answers=answers),
         writer(OPENED, command="ballast rollback", lock_wait_s=WITHIN_S, take_over=True) as own,
     ):
         (letter,) = own.journal.requests()
@@ -128,7 +128,7 @@ def test_a_free_lock_is_taken_without_a_request(path: Path) -> None:
 def test_without_take_over_the_holder_keeps_the_lock_and_the_way_is_named(path: Path) -> None:
     """The sentence says who, the hint what to give."""
     with (
-        another_process(path, "ballast run on pod-1") as journal,
+        another_process(path, "ballast daemon on pod-1") as journal,
         pytest.raises(LockHeld, match="pod-1") as held,
         writer(OPENED, command="ballast rollback", lock_wait_s=0.1),
     ):

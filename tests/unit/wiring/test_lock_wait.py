@@ -22,7 +22,7 @@ def test_a_command_says_whose_lock_it_waits_for(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr("ballast.wiring.runs.journal_of", journal_of)
     said: list[str] = []
-    other = this_process("ballast run")
+    other = this_process("ballast daemon")
     journal_of().acquire(other)
     opened = OpenCluster.__new__(OpenCluster)
     for wait_s in (0.0, 0.1):

@@ -1,4 +1,4 @@
-"""``ballast run`` without a cluster: it never guesses one, and names what its reader can set."""
+"""``ballast daemon`` without a cluster: it never guesses one, and names what its reader can set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import ballast.sandbox
 import ballast.wiring.daemon
-from ballast.cli.commands.run import run
+from ballast.cli.commands.daemon import daemon as command
 from ballast.errors import UsageError
 from ballast.sandbox.current_sandbox import RunningSandbox
 from ballast.settings.fields import walk
@@ -19,7 +19,7 @@ from ballast.wiring.daemon import run_daemon
 
 
 def test_the_daemon_names_the_setting_that_is_missing() -> None:
-    """Its hint names a setting that there is, and no option, since ``ballast run`` has none for this."""
+    """Its hint names a setting that there is, and no option, since ``ballast daemon`` has none for this."""
     with pytest.raises(UsageError) as refused:
         run_daemon(None, {})
     assert refused.value.hint is not None
@@ -32,7 +32,7 @@ def test_the_daemon_runs_on_the_sandbox_where_it_is_told_to(monkeypatch: pytest.
     """With its servers and its client properties, over whatever cluster is configured; without a sandbox it says so."""
     monkeypatch.setenv("BALLAST_BOOTSTRAP_SERVER", "elsewhere:9092")
     monkeypatch.setattr(ballast.sandbox, "running", lambda: None)
-    refused = CliRunner().invoke(run, ["--sandbox"])
+    refused = CliRunner().invoke(command, ["--sandbox"])
     assert isinstance(refused.exception, UsageError)
     properties = tmp_path / "client.properties"
     properties.write_text("security.protocol=PLAINTEXT\n")
@@ -45,6 +45,6 @@ def test_the_daemon_runs_on_the_sandbox_where_it_is_told_to(monkeypatch: pytest.
         return False
 
     monkeypatch.setattr(ballast.wiring.daemon, "run_daemon", daemon)
-    assert CliRunner().invoke(run, ["--sandbox"]).exit_code == 0
+    assert CliRunner().invoke(command, ["--sandbox"]).exit_code == 0
     assert seen[0].cluster.bootstrap_server == "127.0.0.1:1"
     assert seen[0].cluster.command_config == properties

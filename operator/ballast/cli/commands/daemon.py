@@ -1,4 +1,4 @@
-"""``ballast run``: the daemon."""
+"""``ballast daemon``: keeps a cluster balanced until it is told to stop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 
-@click.command("run")
+@click.command("daemon")
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -19,7 +19,7 @@ import click
 @click.option(
     "--sandbox", is_flag=True, help="On the sandbox that runs on this machine, whatever cluster is configured."
 )
-def run(config: Path | None, *, sandbox: bool) -> None:
+def daemon(config: Path | None, *, sandbox: bool) -> None:
     """Keep a cluster balanced until told to stop: observe, decide, act, report.
 
     The default mode is observe: metrics, a page and recommendations, and nothing is ever written to the cluster.
