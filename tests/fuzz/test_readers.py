@@ -20,11 +20,13 @@ from tests.fuzz.mangling import spoilt_text, spoilt_tree, understood_or_refused
 from ballast.adapters.auth.jaas import parse_jaas
 from ballast.adapters.auth.properties import read_properties
 from ballast.adapters.auth.security import Security
-from ballast.cli.commands.plan.options import partition_of, seconds_of, size_of
+from ballast.cli.commands.plan.options import partition_of, size_of
+from ballast.cli.option_types import seconds_of
 from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.cluster.snapshot_file import Snapshot
 from ballast.core.cluster.snapshot_file import dumps as dump_snapshot
 from ballast.core.cluster.snapshot_file import loads as load_snapshot
+from ballast.core.named_brokers import NamedBrokers
 from ballast.core.placement import format_manual, parse_manual
 from ballast.core.plan import Move, Obstacle, Plan, Reason
 from ballast.core.plan.file import dumps, loads
@@ -37,7 +39,7 @@ from ballast.core.stock.files import (
     parse_reassignment,
     parse_topics_to_move,
 )
-from ballast.errors import BallastError
+from ballast.errors import BallastError, UsageError
 from ballast.executor.journal.history import load_summaries
 from ballast.executor.journal.records import dump_run, load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -76,7 +78,8 @@ ELECTION: Final = '{"version": 1, "partitions": [{"topic": "a", "partition": 0}]
         (parse_manual, "0:1:2,1:2:0", {0: (0, 1, 2), 1: (1, 2, 0)}),
         (partition_of, "orders-3", TopicPartition("orders", 3)),
         (lambda text: size_of(text, "--max-bytes"), "1.5GiB", 1_610_612_736),
-        (lambda text: seconds_of(text, "--deadline"), "2h", 7200.0),
+        (lambda text: refusing(seconds_of, text), "2h", 7200.0),
+        (lambda text: refusing(NamedBrokers.parse, text), "1,5-7", NamedBrokers(frozenset({1, 5, 6, 7}))),
     ],
     ids=[
         "reassignment",
@@ -86,7 +89,8 @@ ELECTION: Final = '{"version": 1, "partitions": [{"topic": "a", "partition": 0}]
         "manual placement",
         "partition",
         "size",
-        "duration",
+        "time",
+        "brokers",
     ],
 )
 def test_stock_files_and_words(read: Callable[[str], Any], valid: str, means: object) -> None:
@@ -99,6 +103,14 @@ def test_stock_files_and_words(read: Callable[[str], Any], valid: str, means: ob
         understood_or_refused(lambda: read(text))
 
     try_one()
+
+
+def refusing(read: Callable[[str], Any], text: str) -> Any:
+    """What a type of the command line refuses is a usage error there."""
+    try:
+        return read(text)
+    except ValueError as wrong:
+        raise UsageError(str(wrong)) from None
 
 
 names = st.text("ab-._0", min_size=1, max_size=6).filter(lambda name: name not in {".", ".."})
@@ -140,7 +152,7 @@ def test_every_size_and_duration_is_read_for_what_it_says(
     base = 1024 if binary and prefix else 1000
     text = f"{number}{prefix}{'i' if binary and prefix else ''}B"
     assert size_of(text, "--max-bytes") == number * base ** " KMGTP".index(prefix.upper() or " ")
-    assert seconds_of(f"{number}{unit[0]}", "--deadline") == number * unit[1]
+    assert seconds_of(f"{number}{unit[0]}") == number * unit[1]
 
 
 @thorough

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ballast.cli.option_types import TIME
+
 if TYPE_CHECKING:
     from ballast.settings.model import Settings
     from ballast.wiring.cluster import OpenCluster
@@ -93,9 +95,7 @@ def cluster_options_but(command: F, *, settings_flag: str) -> F:
         wrapped.__click_params__ = command.__click_params__
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     for option in (
-        click.option(
-            "--timeout", default=30.0, show_default=True, metavar="SECONDS", help="Longest wait for the cluster."
-        ),
+        click.option("--timeout", type=TIME, default="30s", show_default=True, help="Request timeout."),
         click.option(
             settings_flag, "config", type=file, envvar="BALLAST_CONFIG", help="Ballast's settings file (YAML)."
         ),

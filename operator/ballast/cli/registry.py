@@ -35,7 +35,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         (
             "ballast status",
             "ballast status --check --output json",
-            "ballast status --watch --interval 10",
+            "ballast status --watch --interval 10s",
         ),
     ),
     "topics": Entry(
@@ -78,7 +78,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         "Write the cluster as it is to a file, with or without its names.",
         (
             "ballast snapshot --save cluster.json",
-            "ballast snapshot --save cluster.json --measure 60 --anonymise",
+            "ballast snapshot --save cluster.json --measure 1m --anonymise",
         ),
     ),
     "plan": Entry(

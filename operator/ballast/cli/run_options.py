@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
 
+from ballast.cli.option_types import TIME, Time
+
 if TYPE_CHECKING:
     from ballast.executor.machine.policy import ExecutionPolicy
 
@@ -135,14 +137,14 @@ def execution_options(command: F) -> F:
         click.option(
             "--replicas-below-min-isr",
             type=click.Choice(["refuse", "allow"]),
-            show_default="refuse, or as the settings say",
-            help="Whether to add a replica where there are fewer than min.insync.replicas: brokers refuse writes with acks=all meanwhile.",
+            help="Whether to add a replica where there are fewer than min.insync.replicas: brokers refuse writes with acks=all "
+            "meanwhile.  [default: settings, else refuse]",
         ),
         click.option(
             "--unknown-room",
             type=click.Choice(["refuse", "allow"]),
-            show_default="refuse, or as the settings say",
-            help="Whether to copy where a broker's free disk space, or a partition's size, is not known.",
+            help="Whether to copy where a broker's free disk space, or a partition's size, is not known.  "
+            "[default: settings, else refuse]",
         ),
         click.option(
             "--journal-lost",
@@ -153,15 +155,13 @@ def execution_options(command: F) -> F:
         ),
         click.option(
             "--patience",
-            type=click.FloatRange(0),
-            show_default=f"{PATIENCE_S:.0f}, or as the settings say",
-            metavar="SECONDS",
-            help="Maximum wait for safety checks before the command gives up (exit code 5).",
+            type=TIME,
+            help="Maximum wait for safety checks before the command gives up (exit code 5).  "
+            f"[default: settings, else {PATIENCE_S / 60:.0f}m]",
         ),
         click.option(
             "--cancel-stalled-after",
-            type=click.FloatRange(1),
-            metavar="SECONDS",
+            type=Time(least=1),
             help="Cancel a move that is stalled for this long; without it, it is reported and waited for.",
         ),
         click.option("--one-batch", is_flag=True, help="Start the next moves only when all before have ended."),
@@ -245,10 +245,10 @@ def lock_options(command: F) -> F:
         ),
         click.option(
             "--lock-wait",
-            default=20.0,
+            type=TIME,
+            default="20s",
             show_default=True,
-            metavar="SECONDS",
-            help="How long to wait for another writer that may be gone.",
+            help="Time to wait for the lock lease.",
         ),
         click.option(
             "--journal", metavar="file:PATH", help="Keep the journal in a file, for a cluster that cannot store it."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.commands.plan.options import seconds_of
+from ballast.cli.option_types import TIME
 from ballast.cli.run_options import execution_options, lock_options, policy_from
 from ballast.cli.run_screen import RUN_DOCUMENTS
 from ballast.cli.tables import output_option, print_json
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 @click.argument("brokers_", type=int, nargs=-1, required=True, metavar="BROKER…")
 @click.option(
     "--follow",
+    type=TIME,
     default="0s",
     show_default=True,
-    metavar="TIME",
-    help="Go on so long after they are empty: new topics may land on them until they are stopped.",
+    help="Keep watching for new replicas this long after the brokers are empty.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @execution_options
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def decommission(
     *,
     brokers_: tuple[int, ...],
-    follow: str,
+    follow: float,
     yes: bool,
     policy_options: Mapping[str, Any],
     journal: str | None,
@@ -63,7 +63,7 @@ def decommission(
         frozenset(brokers_),
         cluster.settings().balance,
         policy_from(policy_options, cluster.settings().execution),
-        follow_s=seconds_of(follow, "--follow"),
+        follow_s=follow,
     )
     if isinstance(ended, RunResult):
         return ended.exit_code

@@ -10,6 +10,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
+from ballast.cli.option_types import Time
 from ballast.cli.run_options import lock_options
 from ballast.cli.run_screen import RUN_DOCUMENTS, say
 from ballast.cli.tables import Column, console, human_bytes, output_option, print_json, render_table
@@ -245,8 +246,7 @@ def destination(move: Move) -> str:
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option(
     "--give-up-after",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
+    type=Time(positive=True),
     help="End (exit code 6) when the cluster has not answered for this long; the run stays in the journal. Without it, wait.",
 )
 @lock_options

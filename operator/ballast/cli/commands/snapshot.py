@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.option_types import Time
 from ballast.cli.run_screen import say
 from ballast.core.wording import human_many
 
@@ -38,9 +39,8 @@ expect lost=0 moving=0 throttles_unchanged steady
 @click.option("--anonymise", is_flag=True, help="Replace the names of topics, racks, folders and the cluster.")
 @click.option(
     "--measure",
-    type=click.FloatRange(1),
-    metavar="SECONDS",
-    help="Watch so long how fast logs grow, so that plans and simulations know what producers write.",
+    type=Time(least=1),
+    help="Measure log growth for this long, so that plans and simulations know what producers write.",
 )
 @click.option(
     "--scenario",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.option_types import TIME
 from ballast.cli.run_options import confirm
 from ballast.cli.run_screen import say
 from ballast.cli.tables import human_many, output_option, print_json
@@ -14,10 +15,10 @@ from ballast.cli.tables import human_many, output_option, print_json
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option(
     "--lock-wait",
-    default=20.0,
+    type=TIME,
+    default="20s",
     show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for the lease of a process that may be gone.",
+    help="Time to wait for the lock lease.",
 )
 @output_option("TopicsDeleted")
 @cluster_options

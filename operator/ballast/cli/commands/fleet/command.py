@@ -11,6 +11,7 @@ import click
 
 from ballast.cli.commands.pipeline import jars_of, say, spark_options
 from ballast.cli.default_command import WholeLines
+from ballast.cli.option_types import TIME
 from ballast.cli.store_option import config_option, store_option, the_store
 from ballast.cli.tables import output_option, print_json
 from ballast.core.wording import human_many
@@ -31,7 +32,7 @@ def fleet() -> None:
 @fleet.command()
 @click.argument("list_", metavar="FLEET.YAML", type=_READ)
 @store_option
-@click.option("--timeout", default=30.0, show_default=True, metavar="SECONDS", help="Longest wait for a cluster.")
+@click.option("--timeout", type=TIME, default="30s", show_default=True, help="Request timeout.")
 @click.option("--tidy", is_flag=True, help="Also forget readings older than is kept, and free their files.")
 @config_option
 def collect(*, list_: Path, store: str | None, timeout: float, tidy: bool, config: Path | None) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ballast.cli.commands.plan.topic_rules import rule_of
+from ballast.cli.option_types import TIME
 from ballast.cli.tables import output_option
 from ballast.core.cluster import TopicPartition
 from ballast.core.planner import Capacity, CrossRackPolicy, PlannerPolicy, Selection
@@ -19,7 +20,6 @@ from ballast.errors import UsageError
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B?(?:/s)?", re.IGNORECASE)
-_TIME: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]+)?)\s*(s|m|h|d)", re.IGNORECASE)
 _PARTITION: Final = re.compile(r"(.+)-([0-9]{1,10})", re.DOTALL)
 _LIST: Final = re.compile(r"[0-9]+(?:,[0-9]+)+")
 _BANDED: Final = (
@@ -27,7 +27,6 @@ _BANDED: Final = (
     "cordon", "topic_rule", "why", "why_not", "prove", "cross_rack",
 )  # fmt: skip
 """Options that mean something to a plan within bands alone."""
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def size_of(text: str, option: str) -> int:
@@ -39,14 +38,6 @@ def size_of(text: str, option: str) -> int:
     power = " KMGTP".index(prefix.upper() or " ")
     unit: int = (1024 if binary else 1000) ** power
     return round(float(number) * unit)
-
-
-def seconds_of(text: str, option: str) -> float:
-    """``2h`` as 7200."""
-    match = _TIME.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"{option} {text!r} is not a duration.", hint="Write for example 90s, 45m, 2h or 1d.")
-    return float(match.group(1)) * _SECONDS[match.group(2).lower()]
 
 
 def partition_of(text: str) -> TopicPartition:
@@ -70,7 +61,7 @@ class PlanOptions:
     trigger: float | None
     max_bytes: str | None
     max_moves: int | None
-    deadline: str | None
+    deadline: float | None
     rate: str | None
     disk_limit: float | None
     disk_of: tuple[str, ...]
@@ -164,7 +155,7 @@ class PlanOptions:
                 raise UsageError(
                     "--deadline goes with --rate.", hint="Say what a broker may copy, for example --rate 50MB/s."
                 )
-            limits.append(int(seconds_of(self.deadline, "--deadline") * self.rate_bytes_per_s))
+            limits.append(int(self.deadline * self.rate_bytes_per_s))
         return min(limits) if limits else None
 
 
@@ -218,7 +209,7 @@ _OPTIONS: Final = (
         "--max-bytes", metavar="SIZE", help="Copy at most so much: the plan is the best balance within this limit."
     ),
     click.option("--max-moves", type=click.IntRange(0), help="Copy at most so many replicas."),
-    click.option("--deadline", metavar="TIME", help="Copy at most what --rate carries in this time: 2h."),
+    click.option("--deadline", type=TIME, help="Copy at most what --rate carries in this time: 2h."),
     click.option(
         "--rate",
         metavar="RATE",

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.commands.plan.options import seconds_of, size_of
+from ballast.cli.commands.plan.options import size_of
+from ballast.cli.option_types import TIME, seconds_of
 from ballast.cli.run_options import execution_options, policy_from
 from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option, print_json
@@ -38,10 +39,10 @@ _INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
     "--at",
     default="50%",
     show_default=True,
-    metavar="WHEN",
-    help="When they die: a share of the bytes, or a time (10m).",
+    metavar="PERCENT|TIME",
+    help="When they die: a share of the bytes (50%), or a time (10m).",
 )
-@click.option("--back-after", metavar="TIME", help="They come back so long after.  [default: they stay dead]")
+@click.option("--back-after", type=TIME, help="Delay before restart.  [default: never]")
 @click.option(
     "--network",
     default="125MB/s",
@@ -76,7 +77,7 @@ def simulate(
     brokers_: tuple[int, ...],
     racks_: tuple[str, ...],
     at: str,
-    back_after: str | None,
+    back_after: float | None,
     network: str,
     rate: str | None,
     snapshot: Path | None,
@@ -136,7 +137,7 @@ def show_played(
 
 
 def death_of(
-    state: ClusterState, brokers: tuple[int, ...], racks: tuple[str, ...], at: str, back_after: str | None
+    state: ClusterState, brokers: tuple[int, ...], racks: tuple[str, ...], at: str, back_after: float | None
 ) -> Death:
     """Who dies, and when."""
     from ballast.core.what_if.loss import brokers_of
@@ -151,12 +152,15 @@ def death_of(
         if not 0 <= share <= 1:
             raise UsageError(f"--at {at!r} is not a share.", hint="Write for example 50%, or a time like 10m.")
     else:
-        at_s = seconds_of(at, "--at")
+        try:
+            at_s = seconds_of(at)
+        except ValueError as wrong:
+            raise UsageError(f"--at {wrong}", hint="A share of the bytes is written 50%.") from None
     return Death(
         brokers=brokers_of(state, brokers, racks),
         at_share=share,
         at_s=at_s,
-        back_after_s=None if back_after is None else seconds_of(back_after, "--back-after"),
+        back_after_s=back_after,
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.option_types import Time
 from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option
 from ballast.errors import Unavailable
@@ -24,7 +25,11 @@ EXIT_NEEDS_ATTENTION = 3
 @output_option("Status")
 @click.option("--watch", is_flag=True, help="Read and show again until interrupted; as JSON, one line per reading.")
 @click.option(
-    "--interval", default=5.0, show_default=True, metavar="SECONDS", help="Pause between readings of --watch."
+    "--interval",
+    type=Time(positive=True),
+    default="5s",
+    show_default=True,
+    help="Pause between readings of --watch.",
 )
 @click.option(
     "--threshold",
@@ -65,8 +70,6 @@ def status(
     from ballast.core.leadership.limits import imbalance_percentage
     from ballast.core.status import cluster_status
 
-    if interval <= 0:
-        raise click.BadParameter("must be more than 0", param_hint="--interval")
     settings = cluster.settings()
     given = threshold if threshold is not None else settings.leaders.imbalance_percentage
 
