@@ -82,15 +82,15 @@ def test_what_a_lost_journal_leaves_is_cleaned_by_hand(own_cluster: Callable[...
     sandbox = own_cluster(brokers=1)
     with scene(sandbox, tmp_path) as at:
         at.topic("t", {0: (1,)})
-        at.finish("throttles", "set", "--leader-rate", "20MB", "--broker", "1")
+        at.finish("throttles", "set", "--leader-rate", "20MB", "--brokers", "1")
         admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
         admin.delete_topics([JOURNAL_TOPIC])[JOURNAL_TOPIC].result(30)
         eventually(lambda: deleted(at.finish("status", "--output", "json")), "it is missed")
-        at.finish("throttles", "set", "--follower-rate", "20MB", "--broker", "1")
+        at.finish("throttles", "set", "--follower-rate", "20MB", "--brokers", "1")
         told = json.loads(at.finish("status", "--output", "json"))
         assert told["journal"]["state"] == "begun-again"
         assert told["needsAttention"]
-        at.finish("throttles", "--clean", "--yes", "--broker", "1")
+        at.finish("throttles", "--clean", "--yes", "--brokers", "1")
         told = json.loads(at.finish("status", "--output", "json"))
         assert told["journal"]["state"] == "kept"
         assert told["throttles"] == []

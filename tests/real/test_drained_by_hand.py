@@ -65,7 +65,7 @@ def test_no_command_fills_a_drained_broker_until_its_drain_is_ended(at: Scene) -
     at.finish("rollback", run.id, "--yes", code=refused)
     wanted = {"version": 1, "partitions": [{"topic": MOVED, "partition": 0, "replicas": [DRAINED, 2]}]}
     at.finish("reassign", "--execute", "--reassignment-json-file", file_of(at, "wanted", wanted), code=1)
-    at.finish("elect", "--broker", str(DRAINED), "--yes", code=refused)
+    at.finish("elect", "--brokers", str(DRAINED), "--yes", code=refused)
     at.finish("topics", "create", "drained-none", "--replica-assignment", f"{DRAINED}:1", "--yes", code=refused)
     at.finish("elect", "--topic", HOME, "--yes")
     assert at.cluster.partitions([TopicPartition(HOME, 0)])[TopicPartition(HOME, 0)].leader == 1

@@ -103,7 +103,7 @@ def test_a_copy_of_the_stock_tool_is_told_and_cancelled_as_by_itself(at: Scene) 
     again = ours(at, "--cancel", "--reassignment-json-file", path)
     assert "None of the specified partition moves are active." in again.out
     assert rate(at) == "20000"
-    at.finish("throttles", "--clean", "--broker", "1", "--yes")
+    at.finish("throttles", "--clean", "--brokers", "1", "--yes")
     assert rate(at) is None
 
 

@@ -48,7 +48,7 @@ def test_sides_apart_rates_alone_and_explicit_lists_come_and_go(at: Scene) -> No
     at.change(ConfigChange(ConfigResource("topic", topic), LEADERS, "set", "1:2"))
     before = at.throttles(topic)
     try:
-        by_hand(at, "set", "--leader-rate", "5MB", "--broker", "1")
+        by_hand(at, "set", "--leader-rate", "5MB", "--brokers", "1")
         becomes(lambda: at.throttles(topic), before | {f"broker 1 {SENDS}": "5000000"})
         by_hand(at, "set", "--topic", topic, "--leader-replicas", "0:1,1:2", "--follower-replicas", "0:2")
         lists = {f"topic {topic} {LEADERS}": "1:2,0:1", f"topic {topic} {FOLLOWERS}": "0:2"}
@@ -57,7 +57,7 @@ def test_sides_apart_rates_alone_and_explicit_lists_come_and_go(at: Scene) -> No
         by_hand(at, "remove", "--yes")
         becomes(lambda: at.throttles(topic), before | {f"topic {topic} {LEADERS}": "1:2,1:3"})
         assert "Nothing was set with ballast throttles set" in at.told("throttles", "remove", "--yes")
-        by_hand(at, "remove", "--topic", topic, "--broker", "1", "--yes")
+        by_hand(at, "remove", "--topic", topic, "--brokers", "1", "--yes")
         becomes(lambda: at.throttles(topic), {})
     finally:
         at.change(ConfigChange(ConfigResource("broker", "1"), SENDS, "delete"))
@@ -69,7 +69,7 @@ def test_whole_topics_and_the_cluster_wide_default_are_removed_as_promised(at: S
     topic = f"whole-{removed[0].strip('-')}"
     at.topic(topic, {0: (1, 2)})
     before = at.throttles(topic)
-    by_hand(at, "set", "--topic", topic, "--rate", "50MB", "--broker", "2", "--broker", "default")
+    by_hand(at, "set", "--topic", topic, "--rate", "50MB", "--brokers", "2", "--brokers", "default")
     wanted = {f"topic {topic} {k}": "*" for k in LISTS} | {f"broker 2 {k}": "50000000" for k in RATES}
     becomes(lambda: at.throttles(topic), before | wanted)
     everyone = ConfigResource("broker", "")

@@ -48,7 +48,7 @@ def test_both_topics_go_once_nothing_needs_them(own_cluster: Callable[..., Sandb
         assert json.loads(at.finish("uninstall", "--yes", "--output", "json"))["topics"] == []
         assert own_topics(at) == [], "asking makes nothing"
 
-        at.finish("throttles", "set", "--leader-rate", "5MB", "--broker", "1")
+        at.finish("throttles", "set", "--leader-rate", "5MB", "--brokers", "1")
         becomes(lambda: own_topics(at), BOTH)
         at.finish("uninstall", "--yes", code=REFUSED)
         at.finish("throttles", "remove", "--yes")

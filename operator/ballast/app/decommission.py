@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Final
 
 from ballast.app.journal_reading import read_drained
 from ballast.app.runs import Session
 from ballast.app.teller import Say
 from ballast.core.cluster import ClusterState
+from ballast.core.named_brokers import NamedBrokers
 from ballast.core.plan import Plan
 from ballast.core.planner import PlannerPolicy
 from ballast.core.planner.retirement import Phase, Step, next_step
@@ -28,15 +30,23 @@ FREE_TRIES: Final = 3
 COPIES: Final = frozenset({Phase.LEADERSHIP, Phase.DATA})
 
 
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """The brokers hold nothing and lead nothing."""
+
+    brokers: frozenset[int]
+    sentence: str
+
+
 def decommission(
     begin: Callable[[], AbstractContextManager[Session]],
-    brokers: frozenset[int],
+    named: NamedBrokers,
     policy: PlannerPolicy,
     execution: ExecutionPolicy,
     *,
     follow_s: float = 0.0,
-) -> RunResult | Step:
-    """Empty these brokers: the last step, which says that they can be stopped, or the result of a run that did not end well.
+) -> RunResult | Emptied:
+    """Empty these brokers: that they can be stopped, or the result of a run that did not end well.
 
     Each look has a session of its own, so that hours of copying hold no connection.
     """
@@ -46,7 +56,7 @@ def decommission(
             state = session.opened.cluster.snapshot()
             if retiring is None:
                 drained = read_drained(session.opened, state, session.teller.say)
-                retiring = _Retiring(brokers, policy.with_drained(drained), follow_s)
+                retiring = _Retiring(named.among(state.broker_index), policy.with_drained(drained), follow_s)
             step = retiring.look(state)
             if not retiring.agreed and step.phase in {*COPIES, Phase.WAITING}:
                 if retiring.data is not None:
@@ -68,7 +78,7 @@ def decommission(
             remedy = step.plan.obstacles[0].remedy if step.plan is not None and step.plan.obstacles else None
             raise Infeasible(step.sentence, hint=remedy or None)
         if not retiring.wait(step, session.teller.say):
-            return step
+            return Emptied(retiring.brokers, step.sentence)
 
 
 class _Retiring:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ballast.app.journal_reading import read_drained
 from ballast.app.runs import Session
@@ -13,6 +13,7 @@ from ballast.core.cluster.drain import refuse_drained
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.leadership import elections, imbalance
 from ballast.core.leadership.limits import CLUSTER, imbalance_percentage
+from ballast.core.named_brokers import NamedBrokers
 from ballast.core.plan import Plan
 from ballast.core.planner import PlannerPolicy
 from ballast.core.stock.checks import check_election
@@ -32,7 +33,7 @@ class Election:
     """The file that names them."""
     topics: tuple[str, ...] = ()
     partition: int | None = None
-    brokers: tuple[int, ...] = ()
+    brokers: NamedBrokers = field(default_factory=NamedBrokers)
     """Only partitions that one of these should lead."""
     unclean: bool = False
     """Also a replica that is out of sync, for partitions without a leader."""
@@ -52,13 +53,14 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
     """
     state = session.opened.cluster.snapshot(log_dirs=False, configs=asked.over_the_threshold and percentage is None)
     say = session.teller.say
+    preferred = asked.brokers.among(state.broker_index)
     if asked.over_the_threshold:
         names = over_threshold(state, percentage, say)
     else:
-        names = electable(state, chosen(state, asked), frozenset(asked.brokers), unclean=asked.unclean)
+        names = electable(state, chosen(state, asked), preferred, unclean=asked.unclean)
     if not asked.unclean:
         drained = read_drained(session.opened, state, say)
-        refuse_drained(asked.brokers, drained, "Leaders would come home to", "Leave it out")
+        refuse_drained(preferred, drained, "Leaders would come home to", "Leave it out")
         names = without_drained(state, names, policy.with_drained(drained).draining, say)
     if not names:
         say(
@@ -96,7 +98,7 @@ def chosen(state: ClusterState, asked: Election) -> list[TopicPartition]:
     missing = [t for t in asked.topics if t not in state.topic_index]
     if missing:
         raise UsageError(f"Topic {missing[0]} does not exist.")
-    unknown = [b for b in asked.brokers if b not in state.broker_index]
+    unknown = sorted(asked.brokers.ids - state.broker_index.keys())
     if unknown:
         known = ", ".join(str(b.id) for b in state.brokers)
         raise UsageError(f"There is no broker {unknown[0]} on this cluster.", hint=f"It has {known}.")

@@ -101,7 +101,7 @@ COMMANDS: Final[dict[str, Entry]] = {
             ),
             "demote": ("ballast plan demote 4 --save plan.json",),
             "decommission": ("ballast plan decommission 4 5 --save plan.json",),
-            "expand": ("ballast plan expand 6 7 --save plan.json",),
+            "expand": ("ballast plan expand 6-8 --save plan.json",),
             "evacuate": (
                 "ballast plan evacuate 4 --save plan.json",
                 "ballast plan evacuate --rack eu-west-1a --save plan.json",
@@ -175,7 +175,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         {
             "list": (
                 "ballast throttles list",
-                "ballast throttles --clean --broker 4",
+                "ballast throttles --clean --brokers 4",
             ),
             "set": (
                 "ballast throttles set --rate 50MB --topic orders",
@@ -193,7 +193,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         "Run preferred leader elections.",
         (
             "ballast elect",
-            "ballast elect --topic orders --partition 3",
+            "ballast elect --brokers 1,2,5-7",
             "ballast elect --election-type unclean --topic orders",
         ),
     ),

@@ -10,6 +10,7 @@ import pytest
 from ballast.app.elect import Election, chosen
 from ballast.cli.commands.reassign.options import read_text
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
+from ballast.core.named_brokers import NamedBrokers
 from ballast.core.stock.files import StockFormatError, parse_election
 from ballast.errors import UsageError
 
@@ -61,8 +62,8 @@ def test_a_file_that_is_not_text_is_one_sentence(tmp_path: Path) -> None:
 def test_an_unknown_broker_or_topic_is_refused() -> None:
     """It would otherwise count as nothing to do."""
     with pytest.raises(UsageError, match="no broker 99") as refused:
-        chosen(STATE, Election(brokers=(1, 99)))
+        chosen(STATE, Election(brokers=NamedBrokers(frozenset({1, 99}))))
     assert refused.value.hint == "It has 1."
     with pytest.raises(UsageError, match="Topic b"):
         chosen(STATE, Election(topics=("a", "b")))
-    assert chosen(STATE, Election(topics=("a",), brokers=(1,))) == [TopicPartition("a", 0)]
+    assert chosen(STATE, Election(topics=("a",), brokers=NamedBrokers(frozenset({1})))) == [TopicPartition("a", 0)]

@@ -49,8 +49,8 @@ def test_the_overview_of_a_group_cuts_no_sentence(name: str) -> None:
 
 
 def test_options_of_the_clean_up_need_it() -> None:
-    """``--broker`` without ``--clean`` would look as if it narrowed the list."""
-    refused = CliRunner().invoke(throttles, ["--broker", "1"])
+    """``--brokers`` without ``--clean`` would look as if it narrowed the list."""
+    refused = CliRunner().invoke(throttles, ["--brokers", "1"])
     assert refused.exit_code == 2
     assert "--clean" in refused.output
 

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.option_types import TIME
+from ballast.cli.option_types import BROKERS, TIME, together
 from ballast.cli.run_options import execution_options, lock_options, policy_from
 from ballast.cli.run_screen import RUN_DOCUMENTS
 from ballast.cli.tables import output_option, print_json
 
 if TYPE_CHECKING:
     from ballast.app.runs import Session
+    from ballast.core.named_brokers import NamedBrokers
 
 
 @click.command()
-@click.argument("brokers_", type=int, nargs=-1, required=True, metavar="BROKER…")
+@click.argument("brokers_", type=BROKERS, nargs=-1, required=True, metavar="BROKER…")
 @click.option(
     "--follow",
     type=TIME,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 @cluster_options
 def decommission(
     *,
-    brokers_: tuple[int, ...],
+    brokers_: tuple[NamedBrokers, ...],
     follow: float,
     yes: bool,
     policy_options: Mapping[str, Any],
@@ -60,7 +61,7 @@ def decommission(
 
     ended = carry_out(
         begin,
-        frozenset(brokers_),
+        together(brokers_),
         cluster.settings().balance,
         policy_from(policy_options, cluster.settings().execution),
         follow_s=follow,
@@ -70,7 +71,7 @@ def decommission(
     if output == "json":
         from ballast.cli.documents.runs import Decommission
 
-        print_json(Decommission(brokers=sorted(brokers_)))
+        print_json(Decommission(brokers=sorted(ended.brokers)))
     else:
         click.echo(ended.sentence)
     return 0

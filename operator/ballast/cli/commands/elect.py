@@ -8,9 +8,11 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.reassign.options import read_text
+from ballast.cli.option_types import BROKERS
 from ballast.cli.run_options import lock_options
 from ballast.cli.run_screen import RUN_DOCUMENTS
 from ballast.cli.tables import output_option
+from ballast.core.named_brokers import NamedBrokers
 
 
 @click.command()
@@ -21,7 +23,7 @@ from ballast.cli.tables import output_option
 )
 @click.option("--topic", "topics", multiple=True, help="Only this topic; may be repeated.")
 @click.option("--partition", type=click.IntRange(0), help="Only this partition of the one --topic given.")
-@click.option("--broker", "brokers", type=int, multiple=True, help="Only partitions that this broker should lead.")
+@click.option("--brokers", type=BROKERS, help="Only partitions that these brokers should lead.")
 @click.option(
     "--election-type",
     type=click.Choice(["preferred", "unclean"], case_sensitive=False),
@@ -47,7 +49,7 @@ def elect(
     path_to_json_file: Path | None,
     topics: tuple[str, ...],
     partition: int | None,
-    brokers: tuple[int, ...],
+    brokers: NamedBrokers | None,
     election_type: str,
     threshold: float | None,
     everything: bool,
@@ -72,7 +74,7 @@ def elect(
     if partition is not None and len(topics) != 1:
         raise UsageError("--partition needs exactly one --topic.")
     if path_to_json_file is not None and (topics or brokers):
-        raise UsageError("--path-to-json-file names the partitions; --topic and --broker do not go with it.")
+        raise UsageError("--path-to-json-file names the partitions; --topic and --brokers do not go with it.")
     named = bool(path_to_json_file or topics or brokers)
     if (threshold is not None or everything) and (named or unclean):
         raise UsageError(
@@ -87,7 +89,7 @@ def elect(
         source="" if path_to_json_file is None else path_to_json_file.name,
         topics=topics,
         partition=partition,
-        brokers=brokers,
+        brokers=brokers or NamedBrokers(),
         unclean=unclean,
         everywhere=everything,
     )

@@ -7,6 +7,7 @@ first replica of its list that is alive and in sync.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -71,7 +72,7 @@ def loss_of(state: ClusterState, brokers: frozenset[int]) -> Loss:
     )
 
 
-def brokers_of(state: ClusterState, brokers: tuple[int, ...], racks: tuple[str, ...]) -> frozenset[int]:
+def brokers_of(state: ClusterState, brokers: Collection[int], racks: Collection[str]) -> frozenset[int]:
     """The brokers that are named, by id or by rack; raises ``UsageError`` for one that is not there."""
     missing = sorted(set(brokers) - set(state.broker_index))
     if missing:

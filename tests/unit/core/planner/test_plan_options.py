@@ -59,6 +59,42 @@ def test_the_command_line_wins_and_cordons_add_up(tmp_path: Path) -> None:
     assert not any({3, 4} & set(m["new"]) for m in both["moves"])
 
 
+@pytest.mark.parametrize(
+    ("words", "filled"),
+    [
+        (("expand", "3-5"), {3, 4, 5}),
+        (("expand", "3,5"), {3, 5}),
+        (("expand", "[35]"), {3, 5}),
+        (("expand", "3", "5"), {3, 5}),
+        (("balance", "--cordon", "4-5"), {3}),
+        (("balance", "--cordon", "[45]"), {3}),
+        (("balance", "--drain", "4,5"), {3}),
+        (("balance", "--brokers", "1-3"), {3}),
+        (("balance", "--brokers", "[123]"), {3}),
+        (("balance", "--exclude-brokers", "4,5"), {3}),
+    ],
+    ids=str,
+)
+def test_brokers_are_ids_or_an_expression_wherever_they_are_named(
+    tmp_path: Path, words: tuple[str, ...], filled: set[int]
+) -> None:
+    """Of five brokers of which three are empty: those that are filled."""
+    planned(tmp_path)
+    line = ["plan", *words, "--snapshot", str(tmp_path / "case.json"), "--output", "json"]
+    done = CliRunner().invoke(cli, line, standalone_mode=False)
+    assert done.exception is None, done.exception
+    assert {b for m in json.loads(done.stdout)["moves"] for b in m["new"]} - {1, 2} == filled
+
+
+def test_an_expression_that_no_broker_matches_is_refused(tmp_path: Path) -> None:
+    """A plan for nobody would look as if there were nothing to do."""
+    planned(tmp_path)
+    line = ["plan", "decommission", "9.", "--snapshot", str(tmp_path / "case.json")]
+    done = CliRunner().invoke(cli, line, standalone_mode=False)
+    assert isinstance(done.exception, UsageError)
+    assert "9." in done.exception.message
+
+
 def test_a_question_does_not_keep_the_plan_from_being_written(tmp_path: Path) -> None:
     """``--why`` answers instead of showing the plan; what ``--save`` and ``--report`` ask for is written all the same."""
     planned(tmp_path)

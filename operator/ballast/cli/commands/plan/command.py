@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +18,9 @@ from ballast.adapters.kafka.collector import paused
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import PlanOptions, partition_of, plan_options
 from ballast.cli.default_command import WholeLines
+from ballast.cli.option_types import BROKERS, together
 from ballast.cli.run_screen import say
+from ballast.core.named_brokers import NamedBrokers
 from ballast.core.planner import (
     Balance,
     ChangeReplicationFactor,
@@ -86,34 +89,34 @@ def leaders(*, measure: Measure | None, options: PlanOptions, cluster: ClusterOp
 
 
 @plan.command()
-@click.argument("brokers_", type=int, nargs=-1, required=True, metavar="BROKER…")
+@click.argument("brokers_", type=BROKERS, nargs=-1, required=True, metavar="BROKER…")
 @plan_options
 @cluster_options
-def demote(*, brokers_: tuple[int, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
+def demote(*, brokers_: tuple[NamedBrokers, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
     """Take leadership away from brokers, and change nothing else."""
-    return _run(Demote(brokers=frozenset(brokers_), selection=options.selection()), options, cluster)
+    return _run_on(brokers_, partial(Demote, selection=options.selection()), options, cluster)
 
 
 @plan.command()
-@click.argument("brokers_", type=int, nargs=-1, required=True, metavar="BROKER…")
+@click.argument("brokers_", type=BROKERS, nargs=-1, required=True, metavar="BROKER…")
 @plan_options
 @cluster_options
-def decommission(*, brokers_: tuple[int, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
+def decommission(*, brokers_: tuple[NamedBrokers, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
     """Empty brokers so that they can be stopped; run it again and it goes on where it was."""
-    return _run(Decommission(brokers=frozenset(brokers_), selection=options.selection()), options, cluster)
+    return _run_on(brokers_, partial(Decommission, selection=options.selection()), options, cluster)
 
 
 @plan.command()
-@click.argument("brokers_", type=int, nargs=-1, required=True, metavar="BROKER…")
+@click.argument("brokers_", type=BROKERS, nargs=-1, required=True, metavar="BROKER…")
 @plan_options
 @cluster_options
-def expand(*, brokers_: tuple[int, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
+def expand(*, brokers_: tuple[NamedBrokers, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
     """Fill new brokers to their share; nothing moves between the old ones."""
-    return _run(Expand(brokers=frozenset(brokers_), selection=options.selection()), options, cluster)
+    return _run_on(brokers_, partial(Expand, selection=options.selection()), options, cluster)
 
 
 @plan.command()
-@click.argument("brokers_", type=int, nargs=-1, metavar="BROKER…")
+@click.argument("brokers_", type=BROKERS, nargs=-1, metavar="BROKER…")
 @click.option("--rack", "racks_", multiple=True, metavar="RACK", help="Every broker of this rack.")
 @click.option(
     "--offline-only",
@@ -124,7 +127,7 @@ def expand(*, brokers_: tuple[int, ...], options: PlanOptions, cluster: ClusterO
 @cluster_options
 def evacuate(
     *,
-    brokers_: tuple[int, ...],
+    brokers_: tuple[NamedBrokers, ...],
     racks_: tuple[str, ...],
     offline_only: bool,
     options: PlanOptions,
@@ -133,13 +136,8 @@ def evacuate(
     """Rebuild elsewhere the replicas of dead brokers, of a rack, or of failed log dirs (--offline-only)."""
     if not brokers_ and not racks_:
         raise UsageError("Nothing to evacuate is named.", hint="Give broker ids, or --rack.")
-    intent = Evacuate(
-        brokers=frozenset(brokers_),
-        racks=frozenset(racks_),
-        offline_only=offline_only,
-        selection=options.selection(),
-    )
-    return _run(intent, options, cluster)
+    intent = partial(Evacuate, racks=frozenset(racks_), offline_only=offline_only, selection=options.selection())
+    return _run_on(brokers_, intent, options, cluster)
 
 
 @plan.command(name="change-rf")
@@ -217,6 +215,17 @@ def place(
     return _run(intent, options, cluster)
 
 
+def _run_on(
+    named: Iterable[NamedBrokers],
+    intent: Callable[..., Intent],
+    options: PlanOptions,
+    cluster: ClusterOptions,
+) -> int:
+    """The plan of an intent that is about brokers, of which an expression means those that the cluster has."""
+    brokers = together(named)
+    return _run(lambda state: intent(brokers=brokers.among(state.broker_index)), options, cluster)
+
+
 def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions, cluster: ClusterOptions) -> int:
     wanted = partition_of(options.why) if options.why else None
     # What is made here is needed to the end or lies in no cycle, and looking through it again and again would cost a sixth of the time.
@@ -224,6 +233,7 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
         policy = options.policy(cluster.settings().balance)
         state, loads, drained = _read_cluster(options, cluster)
         intent = intent if isinstance(intent, Intent) else intent(state)
+        policy = options.closed(policy, state.broker_index)
         from ballast.core.planner import plan as make_plan
         from ballast.core.planner.request import dump_request
 
@@ -265,7 +275,8 @@ def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> i
 
     selection, policy = options.selection_of_topics("--least"), options.policy(cluster.settings().balance)
     state, loads, drained = _read_cluster(options, cluster)
-    unknown = sorted(set(options.drain) - {b.id for b in state.brokers})
+    policy = options.closed(policy, state.broker_index)
+    unknown = sorted(together(options.drain).ids - state.broker_index.keys())
     if unknown:
         are = "is" if len(unknown) == 1 else "are"
         raise UsageError(f"There {are} no {human_brokers(unknown)} in this cluster.")

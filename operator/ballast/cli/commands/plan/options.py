@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -11,9 +11,10 @@ from typing import Any, Final, TypeVar
 import click
 
 from ballast.cli.commands.plan.topic_rules import rule_of
-from ballast.cli.option_types import TIME
+from ballast.cli.option_types import BROKERS, TIME, together
 from ballast.cli.tables import output_option
 from ballast.core.cluster import TopicPartition
+from ballast.core.named_brokers import NamedBrokers
 from ballast.core.planner import Capacity, CrossRackPolicy, PlannerPolicy, Selection
 from ballast.errors import UsageError
 
@@ -21,7 +22,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B?(?:/s)?", re.IGNORECASE)
 _PARTITION: Final = re.compile(r"(.+)-([0-9]{1,10})", re.DOTALL)
-_LIST: Final = re.compile(r"[0-9]+(?:,[0-9]+)+")
 _BANDED: Final = (
     "brokers", "exclude_brokers", "band", "band_of", "trigger", "max_bytes", "max_moves", "deadline", "disk_limit", "disk_of",
     "cordon", "topic_rule", "why", "why_not", "prove", "cross_rack",
@@ -54,8 +54,8 @@ class PlanOptions:
 
     topics: str | None
     exclude_topics: str | None
-    brokers: str | None
-    exclude_brokers: str | None
+    brokers: NamedBrokers | None
+    exclude_brokers: NamedBrokers | None
     band: float | None
     band_of: tuple[str, ...]
     trigger: float | None
@@ -65,8 +65,8 @@ class PlanOptions:
     rate: str | None
     disk_limit: float | None
     disk_of: tuple[str, ...]
-    cordon: tuple[int, ...]
-    drain: tuple[int, ...]
+    cordon: tuple[NamedBrokers, ...]
+    drain: tuple[NamedBrokers, ...]
     topic_rule: tuple[str, ...]
     replicas_below_min_isr: str
     history: str | None
@@ -88,8 +88,8 @@ class PlanOptions:
         return Selection(
             topics=self.topics,
             exclude_topics=self.exclude_topics,
-            brokers=_ids(self.brokers),
-            exclude_brokers=_ids(self.exclude_brokers),
+            brokers=None if self.brokers is None else self.brokers.regex,
+            exclude_brokers=None if self.exclude_brokers is None else self.exclude_brokers.regex,
         )
 
     def selection_of_topics(self, option: str) -> Selection:
@@ -137,9 +137,15 @@ class PlanOptions:
             bands={**settings.bands, **dict(_pair(p, "--band-of", float) for p in self.band_of)},
             capacities=capacities,
             cross_rack=self._cross_rack(settings.cross_rack),
-            cordoned=settings.cordoned | set(self.cordon),
-            draining=settings.draining | set(self.drain),
             topic_rules=settings.topic_rules + tuple(rule_of(text) for text in self.topic_rule),
+        )
+
+    def closed(self, policy: PlannerPolicy, known: Collection[int]) -> PlannerPolicy:
+        """The policy with the brokers that were cordoned and drained here; an expression means those that the cluster has."""
+        return replace(
+            policy,
+            cordoned=policy.cordoned | together(self.cordon).among(known),
+            draining=policy.draining | together(self.drain).among(known),
         )
 
     def _cross_rack(self, settings: CrossRackPolicy) -> CrossRackPolicy:
@@ -157,11 +163,6 @@ class PlanOptions:
                 )
             limits.append(int(self.deadline * self.rate_bytes_per_s))
         return min(limits) if limits else None
-
-
-def _ids(text: str | None) -> str | None:
-    """``1,2,3``, which no id matches as an expression, as ``1|2|3``."""
-    return text.replace(",", "|") if text is not None and _LIST.fullmatch(text) else text
 
 
 def _pair(text: str, option: str, read: Callable[[str], Any]) -> tuple[str, Any]:
@@ -196,8 +197,10 @@ _FRACTION: Final = click.FloatRange(0, 1, min_open=True, max_open=True)
 _OPTIONS: Final = (
     click.option("--topics", metavar="REGEX", help="Only topics whose whole name matches."),
     click.option("--exclude-topics", metavar="REGEX", help="All but these topics."),
-    click.option("--brokers", metavar="REGEX", help="Only brokers whose id matches take part."),
-    click.option("--exclude-brokers", metavar="REGEX", help="These brokers stay as they are."),
+    click.option(
+        "--brokers", type=BROKERS, help="Only these brokers take part: 1,2,5-7 or a regular expression on the id."
+    ),
+    click.option("--exclude-brokers", type=BROKERS, help="These brokers stay as they are."),
     click.option(
         "--band", type=_FRACTION, help="How far from its share a broker may be: 0.05 is ±5 %.  [default: 0.08]"
     ),
@@ -223,8 +226,8 @@ _OPTIONS: Final = (
     click.option(
         "--disk-of", multiple=True, metavar="BROKER=SIZE", help="Disk capacity of a broker that does not report it."
     ),
-    click.option("--cordon", multiple=True, type=int, metavar="BROKER", help="Takes no new replica."),
-    click.option("--drain", multiple=True, type=int, metavar="BROKER", help="Emptied by plan balance."),
+    click.option("--cordon", multiple=True, type=BROKERS, help="Brokers that take no new replica."),
+    click.option("--drain", multiple=True, type=BROKERS, help="Brokers that plan balance empties."),
     click.option(
         "--topic-rule",
         multiple=True,

@@ -12,7 +12,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import size_of
-from ballast.cli.option_types import TIME, seconds_of
+from ballast.cli.option_types import BROKERS, TIME, seconds_of, together
 from ballast.cli.run_options import execution_options, policy_from
 from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option, print_json
@@ -21,6 +21,7 @@ from ballast.errors import UsageError
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
+    from ballast.core.named_brokers import NamedBrokers
     from ballast.core.plan import Plan
     from ballast.core.planner import Loads
     from ballast.executor.machine.policy import ExecutionPolicy
@@ -33,7 +34,7 @@ _INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
 
 @click.command()
 @click.argument("plan", type=_INPUT, required=False)
-@click.option("--kill-broker", "brokers_", multiple=True, type=int, metavar="BROKER", help="This broker dies.")
+@click.option("--kill-broker", "brokers_", multiple=True, type=BROKERS, help="These brokers die.")
 @click.option("--kill-rack", "racks_", multiple=True, metavar="RACK", help="Every broker of this rack dies.")
 @click.option(
     "--at",
@@ -74,7 +75,7 @@ _INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
 def simulate(
     *,
     plan: Path | None,
-    brokers_: tuple[int, ...],
+    brokers_: tuple[NamedBrokers, ...],
     racks_: tuple[str, ...],
     at: str,
     back_after: float | None,
@@ -101,13 +102,13 @@ def simulate(
         policy = policy_from(policy_options, cluster.settings().execution)
         if rate is not None:
             policy = replace(policy, throttle=size_of(rate, "--rate"), throttle_per_broker={})
-        return _lose(_read(snapshot, cluster), brokers_, racks_, policy, output)
+        return _lose(_read(snapshot, cluster), together(brokers_), racks_, policy, output)
     from ballast.app.apply import fit, read_plan
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
     state, loads = _read(snapshot, cluster)
     wanted = fit(read_plan(text, str(plan), state), state, "refuse", (), say)
-    death = death_of(state, brokers_, racks_, at, back_after) if brokers_ or racks_ else None
+    death = death_of(state, together(brokers_), racks_, at, back_after) if brokers_ or racks_ else None
     policy, card = policy_from(policy_options, cluster.settings().execution), size_of(network, "--network")
     if card <= 0:
         raise UsageError("A network card that carries nothing copies nothing.", hint="Write for example 1GB/s.")
@@ -137,7 +138,7 @@ def show_played(
 
 
 def death_of(
-    state: ClusterState, brokers: tuple[int, ...], racks: tuple[str, ...], at: str, back_after: float | None
+    state: ClusterState, brokers: NamedBrokers, racks: tuple[str, ...], at: str, back_after: float | None
 ) -> Death:
     """Who dies, and when."""
     from ballast.core.what_if.loss import brokers_of
@@ -157,7 +158,7 @@ def death_of(
         except ValueError as wrong:
             raise UsageError(f"--at {wrong}", hint="A share of the bytes is written 50%.") from None
     return Death(
-        brokers=brokers_of(state, brokers, racks),
+        brokers=brokers_of(state, brokers.among(state.broker_index), racks),
         at_share=share,
         at_s=at_s,
         back_after_s=back_after,
@@ -179,7 +180,7 @@ def _read(snapshot: Path | None, cluster: ClusterOptions) -> tuple[ClusterState,
 
 def _lose(
     read: tuple[ClusterState, Loads],
-    brokers: tuple[int, ...],
+    brokers: NamedBrokers,
     racks: tuple[str, ...],
     policy: ExecutionPolicy,
     output: str,
@@ -191,7 +192,7 @@ def _lose(
     from ballast.executor.driver.pace import first_pace
 
     state, loads = read
-    lost = loss_of(state, brokers_of(state, brokers, racks))
+    lost = loss_of(state, brokers_of(state, brokers.among(state.broker_index), racks))
     repair = make_plan(
         lost.after, Evacuate(brokers=frozenset(lost.brokers)), loads=loads, policy=PlannerPolicy(prove=False)
     )

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.option_types import BROKERS, together
 from ballast.cli.run_options import Rate, confirm, lock_options, taking_over
 from ballast.cli.run_screen import say
 from ballast.cli.tables import human_many
+from ballast.core.named_brokers import NamedBrokers
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
@@ -42,17 +44,24 @@ class Replicas(click.ParamType[frozenset[str]]):
         return frozenset(entries)
 
 
-class BrokerOrDefault(click.ParamType[str]):
-    """A broker's id, or ``default``."""
+class BrokersOrDefault(click.ParamType[NamedBrokers | None]):
+    """Brokers, or ``default``, which is None."""
 
-    name = "broker"
+    name = "brokers"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The id as text."""
-        text = str(value)
-        if text != DEFAULT and not (text.isascii() and text.isdigit()):
-            self.fail(f"{text!r} is no broker id; {DEFAULT} is the cluster-wide default.", param, ctx)
-        return text
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """As help shows it."""
+        return f"IDS|REGEX|{DEFAULT}"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> NamedBrokers | None:
+        """The brokers; None for the cluster-wide default."""
+        return None if value is None or str(value) == DEFAULT else BROKERS.convert(value, param, ctx)
+
+
+def names_of(named: Collection[NamedBrokers | None], known: Collection[int]) -> set[str]:
+    """The names of these brokers' settings in Kafka; the cluster-wide default is ``default``."""
+    brokers = together(n for n in named if n is not None).among(known)
+    return {str(b) for b in brokers} | ({DEFAULT} if None in named else set())
 
 
 @click.command("set")
@@ -61,11 +70,11 @@ class BrokerOrDefault(click.ParamType[str]):
 @click.option("--follower-rate", type=Rate(), help="Bytes per second that throttled followers fetch.")
 @click.option("--log-dir-rate", type=Rate(), help="Bytes per second of copies between log dirs of one broker.")
 @click.option(
-    "--broker",
-    "brokers",
-    type=BrokerOrDefault(),
+    "--brokers",
+    "named",
+    type=BrokersOrDefault(),
     multiple=True,
-    help="The rates on this broker, or default for the cluster-wide default; may be repeated.  [default: every alive broker, "
+    help="The rates on these brokers, or default for the cluster-wide default; may be repeated.  [default: every alive broker, "
     "with --moves-of those of the moves]",
 )
 @click.option(
@@ -93,7 +102,7 @@ def set_throttle(
     leader_rate: int | None,
     follower_rate: int | None,
     log_dir_rate: int | None,
-    brokers: tuple[str, ...],
+    named: tuple[NamedBrokers | None, ...],
     topics: tuple[str, ...],
     leader_replicas: frozenset[str] | None,
     follower_replicas: frozenset[str] | None,
@@ -117,7 +126,7 @@ def set_throttle(
     lists = {LEADER_REPLICAS: leader_replicas, FOLLOWER_REPLICAS: follower_replicas}
     if (leader_replicas or follower_replicas) and not topics:
         raise UsageError("Lists belong to a topic.", hint="Give --topic NAME as well.")
-    if brokers and not wanted_rates:
+    if named and not wanted_rates:
         raise UsageError("Brokers have rates.", hint="Give --rate, --leader-rate, --follower-rate or --log-dir-rate.")
     if not (wanted_rates or topics or moves_of):
         raise UsageError("Nothing to set is named.", hint="Give a rate, --topic NAME or --moves-of FILE.")
@@ -129,11 +138,12 @@ def set_throttle(
     ):
         state = opened.cluster.snapshot()
         aim = dict(_lists(state, topics, _sides(lists, wanted_rates)))
-        on = set(brokers) or {str(b) for b in state.alive}
+        brokers = names_of(named, state.broker_index)
+        on = brokers or {str(b) for b in state.alive}
         if moves_of is not None:
             listed, involved = _of_moves(state, moves_of)
             aim |= listed
-            on = set(brokers) or involved
+            on = brokers or involved
         aim |= dict(_rates(state, on, wanted_rates))
         failures = set_by_hand(own, aim)
     if failures:
@@ -193,11 +203,11 @@ def _of_moves(state: ClusterState, file: Path) -> tuple[dict[Setting, frozenset[
 @click.command("remove")
 @click.option("--topic", "topics", multiple=True, help="Only this topic's lists; may be repeated.")
 @click.option(
-    "--broker",
-    "brokers",
-    type=BrokerOrDefault(),
+    "--brokers",
+    "named_brokers",
+    type=BrokersOrDefault(),
     multiple=True,
-    help="Only this broker's rates, or default; may be repeated.",
+    help="Only these brokers' rates, or default; may be repeated.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @lock_options
@@ -205,7 +215,7 @@ def _of_moves(state: ClusterState, file: Path) -> tuple[dict[Setting, frozenset[
 def remove_throttle(
     *,
     topics: tuple[str, ...],
-    brokers: tuple[str, ...],
+    named_brokers: tuple[NamedBrokers | None, ...],
     yes: bool,
     journal: str | None,
     lock_wait: float,
@@ -215,7 +225,7 @@ def remove_throttle(
 
     A topic or broker that is named loses all its throttles, set by anyone, except those of a run of Ballast.
     """
-    from ballast.cli.commands.throttles.command import judged
+    from ballast.cli.commands.throttles.command import broker_ids, judged
     from ballast.errors import Incomplete
     from ballast.wiring.runs import writer
     from ballast.wiring.throttles import as_stale, named, restore, set_so_far
@@ -226,6 +236,7 @@ def remove_throttle(
             opened, command="ballast throttles remove", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
         ) as own,
     ):
+        brokers = names_of(named_brokers, broker_ids(opened))
         by_hand = set_so_far(own)
         lines = {s: by_hand[s] for s in named(by_hand, topics, brokers)}
         if topics or brokers:

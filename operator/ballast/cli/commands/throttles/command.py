@@ -8,16 +8,18 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
+from ballast.cli.option_types import BROKERS
 from ballast.cli.run_options import confirm, lock_options, taking_over
 from ballast.cli.run_screen import say
 from ballast.cli.tables import Column, console, human_many, output_option, print_json, render_table
 from ballast.core.wording import human_brokers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ballast.cli.documents.cluster import Throttle
     from ballast.core.cluster import ClusterState
+    from ballast.core.named_brokers import NamedBrokers
     from ballast.core.throttles.stale import FoundThrottle
     from ballast.wiring.cluster import OpenCluster
 
@@ -67,9 +69,7 @@ def unread(state: ClusterState) -> list[str]:
     help="Remove stale throttles, throttles that Ballast has not yet removed, and those set with ballast throttles set.",
 )
 @click.option("--topic", "topics", multiple=True, help="With --clean: only this topic's lists; may be repeated.")
-@click.option(
-    "--broker", "brokers", type=int, multiple=True, help="With --clean: this broker's rates as well; may be repeated."
-)
+@click.option("--brokers", type=BROKERS, help="With --clean: these brokers' rates as well.")
 @click.option("--yes", "-y", is_flag=True, help="With --clean: do not ask.")
 @lock_options
 @output_option("Throttles", "ThrottlesRemoved")
@@ -78,7 +78,7 @@ def list_throttles(
     *,
     clean: bool,
     topics: tuple[str, ...],
-    brokers: tuple[int, ...],
+    brokers: NamedBrokers | None,
     yes: bool,
     journal: str | None,
     lock_wait: float,
@@ -88,14 +88,16 @@ def list_throttles(
     """List every throttle that is set, and what needs it; with --clean remove those that are no longer needed.
 
     Each is shown with the proof that it is no longer needed, and judged once more right before it goes. A rate on a broker may be a
-    person's own: it goes when a stale list names its broker, or when --broker does. What ballast throttles set
+    person's own: it goes when a stale list names its broker, or when --brokers does. What ballast throttles set
     has put there goes too, and what was there before it comes back.
     """
     if not clean and (topics or brokers or yes):
-        raise click.UsageError("--topic, --broker and --yes go with --clean.")
+        raise click.UsageError("--topic, --brokers and --yes go with --clean.")
     with cluster.open() as opened:
         if clean:
-            return _clean(opened, topics, brokers, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output)
+            return _clean(
+                opened, topics, _ids(opened, brokers), yes=yes, journal=journal, lock_wait_s=lock_wait, output=output
+            )
         found = [s for s in judged(opened, journal) if s.value]
     if output == "json":
         from ballast.cli.documents.cluster import Throttles
@@ -129,6 +131,17 @@ def _document(s: FoundThrottle) -> Throttle:
     )
 
 
+def broker_ids(opened: OpenCluster) -> Collection[int]:
+    """Of the brokers that the cluster has."""
+    return opened.cluster.snapshot(log_dirs=False, configs=False).broker_index
+
+
+def _ids(opened: OpenCluster, named: NamedBrokers | None) -> Collection[int]:
+    if named is None:
+        return ()
+    return named.among(broker_ids(opened) if named.patterns else ())
+
+
 def _short(value: str) -> str:
     if not value:
         return "(empty)"
@@ -138,7 +151,7 @@ def _short(value: str) -> str:
 def _clean(
     opened: OpenCluster,
     topics: tuple[str, ...],
-    brokers: tuple[int, ...],
+    brokers: Collection[int],
     *,
     yes: bool,
     journal: str | None,
@@ -198,7 +211,9 @@ def _clean(
 def _tell_what_stays(found: Sequence[FoundThrottle], gone: Sequence[FoundThrottle]) -> None:
     for s in found:
         if s.stale and s not in gone and s.setting.kind == "broker":
-            say(f"{s.setting} = {s.value} stays: it may be a person's own. Say --broker {s.setting.name} to remove it.")
+            say(
+                f"{s.setting} = {s.value} stays: it may be a person's own. Say --brokers {s.setting.name} to remove it."
+            )
 
 
 def _tell_what_went(gone: Sequence[FoundThrottle], output: str) -> int:
