@@ -34,7 +34,7 @@ from ballast.core.placement import (
 )
 from ballast.core.placement.colocation import colocation
 from ballast.core.placement.java_random import JavaRandom
-from ballast.core.placement.kraft import place_striped
+from ballast.core.placement.kraft import place_kraft
 from ballast.core.placement.naive import naive_layout
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
@@ -168,13 +168,13 @@ def expansion() -> str:
     )
 
 
-def striped_sample() -> str:
+def kraft_sample() -> str:
     """One sample of KRaft's placer, and another."""
     brokers = [BrokerMetadata(i, "abc"[i // 2]) for i in range(6)]
     racks = {b.id: b.rack for b in brokers}
     lines = []
     for seed in (7, 1_000_000_007):
-        placed = place_striped(brokers, 4, 3, JavaRandom(seed))
+        placed = place_kraft(brokers, 4, 3, JavaRandom(seed))
         rows = "   ".join(" ".join(f"{racks[b]}{b}" for b in r) for r in placed.values())
         lines.append(f"seed {seed:<11} {rows}")
     return "\n".join(lines)
@@ -256,7 +256,7 @@ FIGURES: Final[dict[str, Callable[[], str]]] = {
     "naive-sets": naive_sets,
     "naive-equal": naive_equal,
     "expansion": expansion,
-    "striped": striped_sample,
+    "kraft": kraft_sample,
     "seeds": neighbouring_seeds,
     "ratio": ratio_example,
     "losses": losses,

@@ -228,7 +228,7 @@ def step(what: str, asked: argparse.Namespace) -> Any:
     """One step, in this process."""
     made = (asked.store, asked.partitions, asked.minutes)
     if what == "tidy":
-        found = pipeline(asked, "--tidy", "--conf", "spark.sql.shuffle.partitions=16")
+        found = pipeline(asked, "--vacuum", "--conf", "spark.sql.shuffle.partitions=16")
         return {**found, "bytes_per_partition_day": per_day(asked.store, asked.partitions, 2 * asked.minutes)}
     others = {
         "generate": lambda: generate(*made, idle=asked.idle),

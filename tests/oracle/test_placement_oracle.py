@@ -22,7 +22,7 @@ from ballast.core.placement import (
     rack_alternated,
 )
 from ballast.core.placement.java_random import JavaRandom, hash_map_order, string_hash
-from ballast.core.placement.kraft import place_striped
+from ballast.core.placement.kraft import place_kraft
 
 pytestmark = pytest.mark.kafka
 
@@ -143,7 +143,7 @@ def test_the_striped_placer(striped: Striped) -> None:
         java = striped.cluster(brokers, fenced)
         for _ in range(16):
             seed, partitions, factor = rng.getrandbits(47), rng.randint(1, 40), rng.randint(1, len(brokers))
-            found = place_striped(brokers, partitions, factor, JavaRandom(seed), fenced=fenced)
+            found = place_kraft(brokers, partitions, factor, JavaRandom(seed), fenced=fenced)
             assert found == striped.place(java, partitions, factor, seed), (brokers, fenced, partitions, factor, seed)
 
 
@@ -154,7 +154,7 @@ def test_the_striped_placer_on_many_racks(striped: Striped) -> None:
         brokers = [BrokerMetadata(i, f"zone-{rng.randint(0, 9999)}-{i % count}") for i in range(2 * count)]
         java = striped.cluster(brokers, frozenset())
         for seed in range(4):
-            assert place_striped(brokers, 150, 3, JavaRandom(seed)) == striped.place(java, 150, 3, seed)
+            assert place_kraft(brokers, 150, 3, JavaRandom(seed)) == striped.place(java, 150, 3, seed)
 
 
 def test_the_striped_refusals(striped: Striped) -> None:
@@ -164,7 +164,7 @@ def test_the_striped_refusals(striped: Striped) -> None:
         with pytest.raises(Py4JJavaError, match="InvalidReplicationFactorException"):
             striped.place(striped.cluster(brokers, fenced), 1, factor, 0)
         with pytest.raises(InvalidReplicationFactor):
-            place_striped(brokers, 1, factor, JavaRandom(0), fenced=fenced)
+            place_kraft(brokers, 1, factor, JavaRandom(0), fenced=fenced)
 
 
 def test_java_random(tools_jvm: Jvm) -> None:

@@ -30,7 +30,7 @@ DEADLINE_S = 240.0
 def scene() -> Iterator[tuple[Sandbox, OpenCluster]]:
     """Five brokers of two disks in three racks; the fifth is new and empty, and leaders have piled up on the first ones."""
     with Sandbox.up(SandboxSpec(brokers=5, racks=3, log_dirs=2)) as sandbox:
-        fill(sandbox, Filling(topics=4, partitions=9, shape="newcomer", megabytes=12, prefix="orders"))
+        fill(sandbox, Filling(topics=4, partitions=9, shape="empty-broker", megabytes=12, prefix="orders"))
         fill(sandbox, Filling(topics=1, partitions=6, shape="one-rack", megabytes=3, prefix="cramped"))
         with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
             yield sandbox, opened
@@ -80,7 +80,7 @@ def test_every_intent_ends_as_it_promised(scene: tuple[Sandbox, OpenCluster]) ->
     carried_out(opened, planned(sandbox, "balance", "--band", "0.15"))
     assert planned(sandbox, "balance", "--band", "0.15").is_empty
 
-    state = carried_out(opened, planned(sandbox, "change-rf", "orders-1", "--to", "3"))
+    state = carried_out(opened, planned(sandbox, "change-rf", "orders-1", "--replication-factor", "3"))
     wide = [r for r in rows if state.name(r).topic == "orders-1"]
     assert all(len({rack[b] for b in state.target(r)}) == 3 for r in wide)
 

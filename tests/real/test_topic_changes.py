@@ -16,7 +16,7 @@ from tests.waiting import PATIENCE_S, becomes
 from ballast.cli.commands.topics.command import topics as group
 from ballast.core.placement import Assignment, BrokerMetadata
 from ballast.core.placement.java_random import JavaRandom
-from ballast.core.placement.kraft import place_striped
+from ballast.core.placement.kraft import place_kraft
 from ballast.errors import UsageError
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
@@ -54,8 +54,8 @@ def test_create_places_as_shown_and_a_seed_repeats_it(kraft: Sandbox) -> None:
     asked = ("create", "made", "--partitions", "7", "--replication-factor", "2", "--seed", "11", "--output", "json")
     foretold = shown(topics(kraft, *asked, "--dry-run"))
     brokers = [BrokerMetadata(b, kraft.spec.rack_of(b)) for b in kraft.broker_ids]
-    assert foretold == place_striped(brokers, 7, 2, JavaRandom(11))
-    assert shown(topics(kraft, *asked, "--config", "retention.ms=60000")) == foretold
+    assert foretold == place_kraft(brokers, 7, 2, JavaRandom(11))
+    assert shown(topics(kraft, *asked, "--topic-config", "retention.ms=60000")) == foretold
     assert placed(kraft, "made", 7) == foretold
     with open_cluster(bootstrap_server=kraft.bootstrap_server) as opened:
 
@@ -75,7 +75,7 @@ def test_what_the_controller_draws_is_among_our_samples(kraft: Sandbox) -> None:
     admin = AdminClient({"bootstrap.servers": kraft.bootstrap_server})
     brokers = [BrokerMetadata(b, kraft.spec.rack_of(b)) for b in kraft.broker_ids]
     rngs = [JavaRandom(seed * 0x9E3779B97F4A) for seed in range(200)]
-    samples = {tuple(place_striped(brokers, 3, 2, rng).values()) for rng in rngs}
+    samples = {tuple(place_kraft(brokers, 3, 2, rng).values()) for rng in rngs}
     assert len(samples) < 10, "else the test could not fail"
     for future in admin.create_topics([NewTopic("sampled", 3, 2)]).values():
         future.result(timeout=60)
@@ -111,7 +111,7 @@ def test_expand_adds_as_shown_and_leaves_the_old_alone(kraft: Sandbox) -> None:
         (("create", "x", "--replica-assignment", "1:2,1"), "different replication factor"),
         (("create", "x", "--partitions", "0", "--replication-factor", "1"), "must be larger than 0"),
         (("create", "x", "--partitions", "1", "--replication-factor", "4"), "available brokers, 3"),
-        (("create", "x", "--replica-assignment", "1:2", "--config", "oops"), "KEY=VALUE"),
+        (("create", "x", "--replica-assignment", "1:2", "--topic-config", "oops"), "KEY=VALUE"),
         (("create", "a b", "--partitions", "1", "--replication-factor", "1", "--dry-run"), "cannot be called 'a b'"),
         (("expand", "nowhere", "--partitions", "3"), "Topic nowhere does not exist."),
     ],

@@ -98,7 +98,7 @@ def test_what_is_asked_for_in_a_file_names_its_extra_too(ballast: Ballast, tmp_p
     snapshot = ROOT / "tests" / "unit" / "core" / "planner" / "snapshots" / "evacuate_room.json"
     for words in (
         ("fleet", "collect", str(fleet), "--store", "store"),
-        ("plan", "balance", "--history", "store", "--snapshot", str(snapshot)),
+        ("plan", "balance", "--store", "store", "--snapshot", str(snapshot)),
         ("daemon", "--config", str(settings)),
     ):
         done = ballast(*words)

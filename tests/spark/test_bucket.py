@@ -80,7 +80,7 @@ def test_jobs_killed_over_a_bucket_leave_every_minute_exactly_once(bucket: str, 
         run = Run.start(spark.command(BALLAST, *run_words), tmp_path)
         run.until_it_says(dice.choice(MOMENTS[1:]))
         assert run.kill(dice.uniform(0, LATEST_S), whole_group=True) == KILLED, run.told()[-3000:]
-    told = spark.ballast(run_words, (*run_words, "--tidy", *keeping(tmp_path)), run_words)
+    told = spark.ballast(run_words, (*run_words, "--vacuum", *keeping(tmp_path)), run_words)
     assert_each_minute_once(bucket, kills * A_ROUND)
     assert {part.files for part in TableLog(bucket).parts(SAMPLES).values()} == {1}
     again = json.loads(told[told.rindex('{\n  "apiVersion"') :])["jobs"]

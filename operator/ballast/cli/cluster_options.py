@@ -70,11 +70,6 @@ class ClusterOptions:
 
 def cluster_options(command: F) -> F:
     """Add the connection options and pass them on as one ``cluster`` argument."""
-    return cluster_options_but(command, settings_flag="--config")
-
-
-def cluster_options_but(command: F, *, settings_flag: str) -> F:
-    """The same for a command in which ``--config`` means something else."""
 
     def decorated(
         *args: Any,
@@ -96,9 +91,7 @@ def cluster_options_but(command: F, *, settings_flag: str) -> F:
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     for option in (
         click.option("--timeout", type=TIME, default="30s", show_default=True, help="Request timeout."),
-        click.option(
-            settings_flag, "config", type=file, envvar="BALLAST_CONFIG", help="Ballast's settings file (YAML)."
-        ),
+        click.option("--config", type=file, envvar="BALLAST_CONFIG", help="Ballast's settings file (YAML)."),
         click.option(
             "--zookeeper",
             envvar="BALLAST_ZOOKEEPER",

@@ -74,6 +74,11 @@ class BrokersType(click.ParamType[NamedBrokers]):
 
 
 BROKERS: Final = BrokersType()
+PLACEMENT: Final = click.Choice(["auto", "classic", "kraft", "naive"])
+PLACEMENT_HELP: Final = (
+    "The algorithm: auto takes the one that this cluster's controller uses (classic with --start); classic and kraft are Kafka's; "
+    "naive is the round robin that is often taken for Kafka's."
+)
 
 
 def together(many: Iterable[NamedBrokers]) -> NamedBrokers:

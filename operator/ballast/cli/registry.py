@@ -58,6 +58,7 @@ COMMANDS: Final[dict[str, Entry]] = {
             ),
             "create": (
                 "ballast topics create orders --partitions 12 --replication-factor 3 --dry-run",
+                "ballast topics create orders --partitions 6 --replication-factor 3 --topic-config retention.ms=60000",
                 "ballast topics create orders --replica-assignment 1:2:3,2:3:1",
             ),
             "expand": ("ballast topics expand orders --partitions 24 --dry-run",),
@@ -107,12 +108,12 @@ COMMANDS: Final[dict[str, Entry]] = {
                 "ballast plan evacuate --rack eu-west-1a --save plan.json",
                 "ballast plan evacuate 4 --offline-only --save plan.json",
             ),
-            "change-rf": ("ballast plan change-rf orders --to 3 --save plan.json",),
+            "change-rf": ("ballast plan change-rf orders --replication-factor 3 --save plan.json",),
             "racks": ("ballast plan racks --save plan.json",),
             "swap": ("ballast plan swap 4 7 --save plan.json",),
             "place": (
                 "ballast plan place orders --save plan.json",
-                "ballast plan place 'orders.*' --brokers 1,2,3 --rf 3",
+                "ballast plan place 'orders.*' --brokers 1,2,5-7 --placement kraft",
             ),
         },
     ),
@@ -286,7 +287,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         "History and load",
         "Make the load model from samples, on Spark.",
         ("ballast pipeline run --store s3://ballast/store",),
-        {"run": ("ballast pipeline run --store s3://ballast/store --tidy",)},
+        {"run": ("ballast pipeline run --store s3://ballast/store --vacuum",)},
     ),
     "fleet": Entry(
         "ballast.cli.commands.fleet.command:fleet",
@@ -295,12 +296,12 @@ COMMANDS: Final[dict[str, Entry]] = {
         (
             "ballast fleet collect fleet.yaml --store s3://ballast/store",
             "ballast fleet plan --store s3://ballast/store",
-            "ballast fleet report --store s3://ballast/store --html fleet.html",
+            "ballast fleet report --store s3://ballast/store --report fleet.html",
         ),
         {
             "collect": ("ballast fleet collect fleet.yaml --store s3://ballast/store",),
             "plan": ("ballast fleet plan --store s3://ballast/store --what-if lose-broker --what-if grow=90",),
-            "report": ("ballast fleet report --store s3://ballast/store --html fleet.html",),
+            "report": ("ballast fleet report --store s3://ballast/store --report fleet.html",),
         },
     ),
     "sandbox": Entry(
@@ -327,7 +328,7 @@ COMMANDS: Final[dict[str, Entry]] = {
             "start-broker": ("ballast sandbox start-broker 2",),
             "fill": (
                 "ballast sandbox fill --topics 20 --megabytes 100",
-                "ballast sandbox fill --shape newcomer",
+                "ballast sandbox fill --shape empty-broker",
             ),
             "prepare": ("ballast sandbox prepare --kafka-version 3.9.1 --tools",),
             "demo": (

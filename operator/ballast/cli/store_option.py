@@ -1,4 +1,4 @@
-"""The options that name the store of samples and models and the settings file, shared by the commands about history."""
+"""The options that name the store of samples and load models, and the settings file."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ def store_option(command: F) -> F:
         help="Where samples and models are: a folder, s3://…, gs://… or abfss://….  [default: samples.store of the settings]",
     )
     return option(command)
+
+
+def load_model_option(use: str) -> Callable[[F], F]:
+    """Add ``--store`` to a command that can do without, passed on as ``store``; ``use`` says what the load model is for."""
+    return click.option(
+        "--store", metavar="FOLDER|URL", help=f"Where samples and models are: {use} by the load model there."
+    )
 
 
 def config_option(command: F) -> F:

@@ -73,7 +73,7 @@ def even(brokers: Sequence[int], racks: Mapping[int, str | None], count: int, co
     return rows
 
 
-def newcomer(brokers: Sequence[int], racks: Mapping[int, str | None], count: int, copies: int) -> Assignment:
+def empty_broker(brokers: Sequence[int], racks: Mapping[int, str | None], count: int, copies: int) -> Assignment:
     """Even over all brokers but the last, which holds nothing, as after it joined."""
     return even(brokers[:-1] or brokers, racks, count, copies)
 
@@ -90,7 +90,7 @@ def one_rack(brokers: Sequence[int], racks: Mapping[int, str | None], count: int
 
 SHAPES: Final[dict[str, Callable[[Sequence[int], Mapping[int, str | None], int, int], Assignment]]] = {
     "even": even,
-    "newcomer": newcomer,
+    "empty-broker": empty_broker,
     "leaders": leaders,
     "one-rack": one_rack,
     "hot": even,
@@ -100,7 +100,7 @@ SHAPES: Final[dict[str, Callable[[Sequence[int], Mapping[int, str | None], int, 
 
 def assignments(filling: Filling, brokers: Sequence[int], racks: Mapping[int, str | None]) -> dict[str, Assignment]:
     """Every topic's replica lists; raises ``UsageError`` when there are fewer brokers than replicas."""
-    usable = len(brokers) - 1 if filling.shape == "newcomer" and len(brokers) > 1 else len(brokers)
+    usable = len(brokers) - 1 if filling.shape == "empty-broker" and len(brokers) > 1 else len(brokers)
     if filling.replication_factor > usable:
         raise UsageError(
             f"{filling.replication_factor} replicas do not fit on {usable} brokers.", hint="Lower --replication-factor."

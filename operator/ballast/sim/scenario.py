@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from ballast.core.cluster.snapshot_file import loads as read_snapshot
 from ballast.core.placement.java_random import JavaRandom
-from ballast.core.placement.kraft import place_striped
+from ballast.core.placement.kraft import place_kraft
 from ballast.core.planner import Balance, Decommission, Demote, Evacuate, Expand, Intent, Leaders, PlannerPolicy, Racks
 from ballast.core.planner import plan as make_plan
 from ballast.core.throttles import RATES
@@ -131,7 +131,7 @@ class Scenario:
             raise s.fail(f"{factor} replicas need as many brokers.")
         self.world.add_topic(
             s.words[0],
-            place_striped(living, count, factor, JavaRandom(self.seed)),
+            place_kraft(living, count, factor, JavaRandom(self.seed)),
             size_bytes=s.number("size", 0.0),
             inbound_bytes_per_s=s.number("in", 0.0),
             configs={"min.insync.replicas": str(s.count("min_isr", max(factor - 1, 1)))},

@@ -110,7 +110,7 @@ def test_a_drained_broker_gets_no_preferred_leaders(measure: Measure) -> None:
 def test_a_proposal_of_the_stock_tool_puts_nothing_on_a_drained_broker() -> None:
     """It is named on the side, like one that is cordoned."""
     state = scene().cluster.snapshot()
-    found = propose(state, [T], [1, 2, 3], algorithm="striped", rng=JavaRandom(1), drained={3})
+    found = propose(state, [T], [1, 2, 3], algorithm="kraft", rng=JavaRandom(1), drained={3})
     assert {b for r in found.proposed.values() for b in r} == {1, 2}
     assert [w for w in found.warnings if "3" in w and "rained" in w]
 

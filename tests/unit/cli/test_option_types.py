@@ -10,8 +10,9 @@ import pytest
 from tests.unit.cli.test_shell import ALL
 
 from ballast.cli.commands.reassign.command import StockCommand
-from ballast.cli.option_types import BROKERS, TIME, Time
+from ballast.cli.option_types import BROKERS, PLACEMENT, TIME, Time
 from ballast.core.named_brokers import NamedBrokers
+from ballast.core.placement.placer import ALGORITHMS
 from ballast.errors import UsageError
 
 TIMES: Final = {
@@ -37,6 +38,51 @@ def options() -> list[tuple[str, click.Option, click.Context]]:
         for parameter in context.command.params
         if isinstance(parameter, click.Option)
     ]
+
+
+def test_every_placement_is_of_one_type() -> None:
+    """All algorithms that there are, and auto."""
+    found = [o for name, o, _ in options() if o.opts[0] == "--placement"]
+    assert len(found) == 3
+    assert all(o.type is PLACEMENT for o in found)
+    assert PLACEMENT.choices == ("auto", *ALGORITHMS)
+
+
+@pytest.mark.parametrize(
+    ("flag", "kept"),
+    [
+        ("--config", "settings file"),
+        ("--store", "samples"),
+        ("--brokers", ""),
+        ("--replication-factor", "replica"),
+        ("--report", "HTML"),
+        ("--save", "rite"),
+    ],
+)
+def test_a_name_of_an_option_means_one_thing(flag: str, kept: str) -> None:
+    """Its help says so in every command; the sandbox is what it is made of."""
+    found = [(n, o) for n, o, _ in options() if o.opts[0] == flag and not n.startswith("ballast sandbox")]
+    assert len(found) >= 2
+    assert [name for name, o in found if kept.lower() not in (o.help or "").lower()] == []
+
+
+@pytest.mark.parametrize(
+    "retired",
+    [
+        "--algorithm",
+        "--broker",
+        "--gently",
+        "--history",
+        "--html",
+        "--rf",
+        "--settings-file",
+        "--tidy",
+        "--to",
+    ],
+)
+def test_another_name_for_the_same_thing_is_gone(retired: str) -> None:
+    """Nothing is released, so none is kept as an alias."""
+    assert [name for name, o, _ in options() if retired in (*o.opts, *o.secondary_opts)] == []
 
 
 def test_every_time_is_of_one_type() -> None:
@@ -94,7 +140,7 @@ def test_several_namings_are_one() -> None:
 
 
 def test_an_id_stays_though_the_cluster_lacks_it_and_an_expression_must_match() -> None:
-    """The command itself says that there is no such broker; an expression that means nobody would do nothing."""
+    """The command itself says that there is no such broker; an expression that matches none would do nothing."""
     assert NamedBrokers.parse("9").among([1, 2]) == {9}
     with pytest.raises(UsageError, match=r"No broker's id matches '9\.'"):
         NamedBrokers.parse("9.").among([1, 2])

@@ -48,6 +48,15 @@ def test_the_table_of_the_classic_algorithm_in_one_command(brokers: Path) -> Non
     }  # fmt: skip
 
 
+def test_the_naive_layout_is_a_round_robin_that_an_expansion_goes_on_with(brokers: Path) -> None:
+    """Nothing is drawn: the same lists every time."""
+    words = ("--placement", "naive", "--brokers-file", brokers)
+    made = shown("create", "t", "--partitions", 4, "--replication-factor", 2, *words)
+    assert made == {0: [0, 1], 1: [1, 2], 2: [2, 3], 3: [3, 4]}
+    added = shown("expand", "t", "--partitions", 4, "--existing", "0:1,1:2", *words)
+    assert added == {n: made[n] for n in (2, 3)}
+
+
 def test_racks_and_an_expansion_from_a_file(tmp_path: Path) -> None:
     """The rack-alternated list is walked; the expansion starts where Kafka starts it, or where it is told to."""
     file = tmp_path / "racks.txt"
@@ -82,7 +91,7 @@ def test_a_snapshot_serves_as_the_cluster(tmp_path: Path) -> None:
     [
         ("--shift", "1"),
         ("--start", "1", "--seed", "3"),
-        ("--start", "1", "--placement", "striped"),
+        ("--start", "1", "--placement", "kraft"),
     ],
 )
 def test_what_contradicts_itself_is_refused(brokers: Path, arguments: tuple[str, ...]) -> None:

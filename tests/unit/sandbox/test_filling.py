@@ -50,9 +50,9 @@ def test_balance_spreads_leaders_and_racks(filling: Filling, ids: list[int]) -> 
     assert all(len({racks(ids)[broker] for broker in row}) == 3 for row in rows)
 
 
-def test_a_newcomer_holds_nothing() -> None:
+def test_an_empty_broker_holds_nothing() -> None:
     """The last broker is empty, and the others are not."""
-    plan = assignments(Filling(shape="newcomer", replication_factor=3), [1, 2, 3, 4, 5], racks([1, 2, 3, 4, 5]))
+    plan = assignments(Filling(shape="empty-broker", replication_factor=3), [1, 2, 3, 4, 5], racks([1, 2, 3, 4, 5]))
     assert {broker for rows in plan.values() for row in rows for broker in row} == {1, 2, 3, 4}
 
 
@@ -85,14 +85,14 @@ def test_hot_is_uneven() -> None:
 
 
 def test_more_replicas_than_brokers_are_refused() -> None:
-    """The newcomer does not count: it stays empty."""
+    """The empty broker does not count: it stays empty."""
     with pytest.raises(UsageError, match="3 replicas do not fit on 2 brokers"):
-        assignments(Filling(shape="newcomer", replication_factor=3), [1, 2, 3], {})
+        assignments(Filling(shape="empty-broker", replication_factor=3), [1, 2, 3], {})
 
 
 def test_an_unknown_shape_is_refused() -> None:
     """The sentence names the shapes there are."""
-    with pytest.raises(UsageError, match=r"pyramid.*newcomer"):
+    with pytest.raises(UsageError, match=r"pyramid.*empty-broker"):
         Filling(shape="pyramid")
 
 

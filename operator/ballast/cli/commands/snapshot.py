@@ -13,6 +13,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.option_types import Time
 from ballast.cli.run_screen import say
+from ballast.cli.store_option import load_model_option
 from ballast.core.wording import human_many
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ expect lost=0 moving=0 throttles_unchanged steady
     metavar="FILE",
     help="Write a scenario of the simulator as well, which balances this cluster; edit it, then ballast simulate --scenario.",
 )
-@click.option("--history", metavar="STORE", help="Take traffic and CPU from the pipeline's load model instead.")
+@load_model_option("tell traffic and CPU")
 @cluster_options
 def snapshot(
     *,
@@ -56,7 +57,7 @@ def snapshot(
     anonymise: bool,
     measure: float | None,
     scenario: Path | None,
-    history: str | None,
+    store: str | None,
     cluster: ClusterOptions,
 ) -> int:
     """Write what the cluster is now: brokers, disks, replica lists, sizes, throttles; no host, no secret.
@@ -68,12 +69,12 @@ def snapshot(
     from ballast.core.cluster.snapshot_file import Snapshot, dumps
     from ballast.errors import UsageError
 
-    if measure is not None and history is not None:
-        raise UsageError("Rates are either measured or taken from history.", hint="Give --measure or --history.")
+    if measure is not None and store is not None:
+        raise UsageError("Rates are either measured or taken from a load model.", hint="Give --measure or --store.")
     if scenario is not None and (save is None or save.parent.resolve() != scenario.parent.resolve()):
         raise UsageError("A scenario names its snapshot's file.", hint="Give -o FILE as well, in the same folder.")
     with cluster.open() as opened:
-        state, loads = _read(opened, measure, history)
+        state, loads = _read(opened, measure, store)
     made = Snapshot(state, loads)
     text = dumps(anonymised(made) if anonymise else made)
     if save is None:
@@ -99,7 +100,7 @@ def read_snapshot(path: Path) -> Snapshot:
     return loads(path.read_bytes(), source=path.name)
 
 
-def _read(opened: OpenCluster, measure: float | None, history: str | None) -> tuple[ClusterState, Loads]:
+def _read(opened: OpenCluster, measure: float | None, store: str | None) -> tuple[ClusterState, Loads]:
     from ballast.core.planner import Loads
     from ballast.core.planner.growth import measured
 
@@ -108,8 +109,8 @@ def _read(opened: OpenCluster, measure: float | None, history: str | None) -> tu
         time.sleep(measure)
         later = opened.cluster.snapshot()
         return later, measured(state, later, seconds=time.monotonic() - began_s)
-    if history is not None:
+    if store is not None:
         from ballast.wiring.loads import HistoryPolicy, loads_from_history
 
-        return state, loads_from_history(state, HistoryPolicy(store=history), now=datetime.now(UTC))
+        return state, loads_from_history(state, HistoryPolicy(store=store), now=datetime.now(UTC))
     return state, Loads.from_state(state)

@@ -175,7 +175,7 @@ class Status(Document):
     leader_imbalance: Imbalance
     skew: list[Skew]
     cross_rack: CrossRack | None
-    """Null where brokers name no racks, or what producers write is not known (``--history``)."""
+    """Null where brokers name no racks, or what producers write is not known (``--store``)."""
     brokers: list[Broker]
     partitions_with_problems: Problems
     leaves_isr_after_ms: int | None

@@ -126,7 +126,7 @@ class _Racks:
                 self._rng.shuffle(ring.brokers)
 
 
-def place_striped(
+def place_kraft(
     brokers: Sequence[Placeable],
     partitions: int,
     replication_factor: int,

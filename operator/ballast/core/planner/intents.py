@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from ballast.core.placement.placer import ALGORITHMS
 from ballast.errors import UsageError
 
 
@@ -138,8 +139,8 @@ class ChangeReplicationFactor(Intent):
 
     @property
     def words(self) -> str:
-        """For example ``change-rf 'orders|payments' --to 3``."""
-        return f"change-rf {self.selection.topics or '.*'} --to {self.to}"
+        """For example ``change-rf 'orders|payments' --replication-factor 3``."""
+        return f"change-rf {self.selection.topics or '.*'} --replication-factor {self.to}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class Place(Intent):
     """The replica lists that an algorithm gives the selection's topics on its brokers, whatever they have now."""
 
     algorithm: str = "classic"
-    """``classic`` or ``striped``, Kafka's two, or ``naive``, which is neither and shows why it is wrong."""
+    """``classic`` or ``kraft``, Kafka's two, or ``naive``, which is neither and shows why it is wrong."""
     replication_factor: int | None = None
     """None: as many replicas as partition 0 has."""
     start: int | None = None
@@ -180,8 +181,8 @@ class Place(Intent):
     """Start and shift are those that partition 0 has, so that lists which Kafka has made stay."""
 
     def __post_init__(self) -> None:
-        if self.algorithm not in ("classic", "striped", "naive"):
-            raise UsageError(f"{self.algorithm!r} is no placement.", hint="It is classic, striped or naive.")
+        if self.algorithm not in ALGORITHMS:
+            raise UsageError(f"{self.algorithm!r} is no placement.", hint="It is classic, kraft or naive.")
         if (self.start is not None or self.shift is not None) and self.algorithm != "classic":
             raise UsageError(f"The {self.algorithm} placement has no start and no shift.", hint="Give --seed instead.")
         if self.start is None and self.shift is not None:

@@ -21,7 +21,7 @@ from ballast.core.placement import Assignment, assign_replicas, effective_racks,
 from ballast.core.placement.colocation import colocation
 from ballast.core.placement.java_random import JavaRandom
 from ballast.core.placement.naive import naive_layout
-from ballast.core.placement.placer import place
+from ballast.core.placement.placer import ALGORITHMS, place
 from ballast.core.plan import Move, Plan, Reason
 from ballast.core.planner.intents import Balance, Expand, Leaders, Place, Selection
 from ballast.core.planner.loads import Loads
@@ -93,7 +93,7 @@ def _refusal(
     if intent.replication_factor is None and len(factors) > 1:
         return UsageError(
             f"The partitions of {topic} have different replica counts ({', '.join(map(str, factors))}).",
-            hint="Say with --rf how many each of them is to have.",
+            hint="Say with --replication-factor how many each of them is to have.",
         )
     return None
 
@@ -139,10 +139,9 @@ def _allowed(policy: PlannerPolicy, topic: str, broker: int) -> bool:
 def _placed(
     intent: Place, usable: Sequence[Broker], present: Sequence[tuple[int, ...]], factor: int, rng: JavaRandom
 ) -> Assignment:
-    if intent.algorithm == "naive":
-        return naive_layout(usable, len(present), factor)
-    if intent.algorithm == "striped":
-        return place("striped", usable, len(present), factor, rng)
+    if intent.algorithm != "classic":
+        algorithm = next(a for a in ALGORITHMS if a == intent.algorithm)
+        return place(algorithm, usable, len(present), factor, rng)
     if not intent.as_partition_0:
         return assign_replicas(
             usable, len(present), factor, start_index=intent.start, replica_shift=intent.shift, rng=rng

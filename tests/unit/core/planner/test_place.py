@@ -78,8 +78,8 @@ def test_other_algorithms_racks_brokers_and_counts() -> None:
     usable = list(state.brokers)
     classic = plan(state, Place(selection=T, start=3, shift=0))
     assert placed(state, classic) == assign_replicas(usable, 10, 3, start_index=3, replica_shift=0)
-    striped = plan(state, Place(selection=T, algorithm="striped"), seed=7)
-    assert placed(state, striped) == place("striped", usable, 10, 3, JavaRandom(7))
+    kraft = plan(state, Place(selection=T, algorithm="kraft"), seed=7)
+    assert placed(state, kraft) == place("kraft", usable, 10, 3, JavaRandom(7))
     drawn = plan(state, Place(selection=T), seed=7)
     assert placed(state, drawn) == assign_replicas(usable, 10, 3, rng=JavaRandom(7))
     some = plan(state, Place(selection=Selection(topics="t", brokers="[0-3]"), start=1, replication_factor=2))
@@ -207,7 +207,7 @@ def test_unlike_replica_counts_are_refused_until_one_is_named() -> None:
     """No replica is added or taken away that the user did not ask for."""
     with pytest.raises(UsageError) as refused:
         plan(cluster(UNLIKE), Place(selection=T, start=0))
-    assert "--rf" in (refused.value.hint or "")
+    assert "--replication-factor" in (refused.value.hint or "")
     made = plan(cluster(UNLIKE), Place(selection=T, start=0, replication_factor=3))
     assert placed(cluster(UNLIKE), made) == assign_replicas([Broker(i) for i in range(5)], 3, 3, start_index=0)
 

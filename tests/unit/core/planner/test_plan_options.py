@@ -87,7 +87,7 @@ def test_brokers_are_ids_or_an_expression_wherever_they_are_named(
 
 
 def test_an_expression_that_no_broker_matches_is_refused(tmp_path: Path) -> None:
-    """A plan for nobody would look as if there were nothing to do."""
+    """A plan for no broker would look as if there were nothing to do."""
     planned(tmp_path)
     line = ["plan", "decommission", "9.", "--snapshot", str(tmp_path / "case.json")]
     done = CliRunner().invoke(cli, line, standalone_mode=False)

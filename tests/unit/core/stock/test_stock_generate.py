@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.placement import IncompleteRacks, InvalidReplicationFactor, assign_replicas, expand_replicas
 from ballast.core.placement.java_random import JavaRandom
-from ballast.core.placement.kraft import place_striped
+from ballast.core.placement.kraft import place_kraft
 from ballast.core.placement.placer import (
     Algorithm,
     controllers_algorithm,
@@ -38,12 +38,12 @@ def cluster(
     ("version", "controller", "tool", "dirs"),
     [
         ("2.3", "classic", "classic", False),
-        ("3.9", "striped", "classic", False),
-        ("4.0", "striped", "classic", False),
-        ("4.1", "striped", "striped", False),
-        ("4.2", "striped", "striped", True),
-        ("4.10", "striped", "striped", True),
-        (None, "striped", "striped", False),
+        ("3.9", "kraft", "classic", False),
+        ("4.0", "kraft", "classic", False),
+        ("4.1", "kraft", "kraft", False),
+        ("4.2", "kraft", "kraft", True),
+        ("4.10", "kraft", "kraft", True),
+        (None, "kraft", "kraft", False),
     ],
 )
 def test_the_algorithm_follows_the_cluster(version: str | None, controller: str, tool: str, *, dirs: bool) -> None:
@@ -58,32 +58,32 @@ def test_one_call_for_both() -> None:
     """``place`` and ``expand`` are the two algorithms and nothing of their own."""
     brokers = [Broker(i, "abc"[i % 3]) for i in range(6)]
     assert place("classic", brokers, 9, 3, JavaRandom(5)) == assign_replicas(brokers, 9, 3, rng=JavaRandom(5))
-    assert place("striped", brokers, 9, 3, JavaRandom(5)) == place_striped(brokers, 9, 3, JavaRandom(5))
+    assert place("kraft", brokers, 9, 3, JavaRandom(5)) == place_kraft(brokers, 9, 3, JavaRandom(5))
     existing = {0: (3, 1), 1: (1, 2)}
     assert expand("classic", brokers, existing, 6, JavaRandom(5)) == expand_replicas(brokers, existing, 6)
-    assert list(expand("striped", brokers, existing, 6, JavaRandom(5))) == [2, 3, 4, 5]
-    assert {len(r) for r in expand("striped", brokers, existing, 6, JavaRandom(5)).values()} == {2}
+    assert list(expand("kraft", brokers, existing, 6, JavaRandom(5))) == [2, 3, 4, 5]
+    assert {len(r) for r in expand("kraft", brokers, existing, 6, JavaRandom(5)).values()} == {2}
 
 
-def test_the_striped_placer_takes_racks_as_told() -> None:
+def test_the_kraft_placer_takes_racks_as_told() -> None:
     """As the controller does, brokers without a rack are one rack more; the stock tool refuses such a mixture."""
     mixed = [Broker(0, "a"), Broker(1), Broker(2), Broker(3, "a")]
-    placed = place_striped(mixed, 8, 2, JavaRandom(3))
+    placed = place_kraft(mixed, 8, 2, JavaRandom(3))
     assert all({0, 3} & set(r) and {1, 2} & set(r) for r in placed.values())
     with pytest.raises(IncompleteRacks):
-        place_striped(mixed, 8, 2, JavaRandom(3), rack_aware="enforced")
+        place_kraft(mixed, 8, 2, JavaRandom(3), rack_aware="enforced")
     bare = [Broker(i) for i in range(4)]
     for mode in ("safe", "disabled"):
-        found = place_striped(mixed, 8, 2, JavaRandom(3), rack_aware=mode)
-        assert found == place_striped(bare, 8, 2, JavaRandom(3))
+        found = place_kraft(mixed, 8, 2, JavaRandom(3), rack_aware=mode)
+        assert found == place_kraft(bare, 8, 2, JavaRandom(3))
 
 
 def test_fenced_brokers_come_last_and_never_first() -> None:
     """A fenced broker is used only when no other is left."""
     brokers = [Broker(i) for i in range(4)]
     fenced = frozenset({1, 2})
-    assert all(not set(r) & fenced for r in place_striped(brokers, 9, 2, JavaRandom(1), fenced=fenced).values())
-    three = place_striped(brokers, 9, 3, JavaRandom(1), fenced=fenced)
+    assert all(not set(r) & fenced for r in place_kraft(brokers, 9, 2, JavaRandom(1), fenced=fenced).values())
+    three = place_kraft(brokers, 9, 3, JavaRandom(1), fenced=fenced)
     assert all(r[0] not in fenced and set(r[:2]) == {0, 3} for r in three.values())
 
 
@@ -91,8 +91,8 @@ def test_proposal_leaves_out_who_cannot_take_replicas() -> None:
     """Dead and cordoned brokers are named on the side; too few that are left is Kafka's own refusal."""
     state = cluster()
     with pytest.raises(InvalidReplicationFactor):
-        propose(state, ["t"], [1, 3, 4], algorithm="striped", rng=JavaRandom(1))
-    found = propose(state, ["t"], [1, 2, 3, 4, 9], algorithm="striped", rng=JavaRandom(1))
+        propose(state, ["t"], [1, 3, 4], algorithm="kraft", rng=JavaRandom(1))
+    found = propose(state, ["t"], [1, 2, 3, 4, 9], algorithm="kraft", rng=JavaRandom(1))
     assert {b for r in found.proposed.values() for b in r} == {1, 2}
     assert found.warnings == (
         "Not alive and left out, as the stock tool does: broker 4, 9.",
@@ -112,7 +112,7 @@ def test_drained_brokers_are_left_out_and_named() -> None:
         Broker(5, alive=False),
     )
     state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,))])
-    found = propose(state, ["t"], [0, 1, 2, 3, 4, 5], algorithm="striped", rng=JavaRandom(1), drained={1, 2, 3, 5, 7})
+    found = propose(state, ["t"], [0, 1, 2, 3, 4, 5], algorithm="kraft", rng=JavaRandom(1), drained={1, 2, 3, 5, 7})
     assert set(found.proposed.values()) == {(0,)}
     assert found.warnings == (
         "Not alive and left out, as the stock tool does: broker 5.",
@@ -133,7 +133,7 @@ def test_every_partition_of_every_topic_is_placed() -> None:
     assert found.log_dirs == {(TopicPartition(topic, n), 1): "/d1" for topic in "xt" for n in range(2)}
 
 
-@pytest.mark.parametrize("algorithm", ["classic", "striped"])
+@pytest.mark.parametrize("algorithm", ["classic", "kraft"])
 def test_the_proposal_is_that_of_the_algorithm_asked_for(algorithm: Algorithm) -> None:
     """With racks or without, as told; racks are heeded unless told otherwise."""
     brokers = tuple(Broker(b, "ab"[b > 3]) for b in range(1, 7))
@@ -155,9 +155,9 @@ def test_the_proposal_is_that_of_the_algorithm_asked_for(algorithm: Algorithm) -
 
 def test_present_log_dirs_are_shown_where_the_stock_tool_shows_them() -> None:
     """Since 4.2, and ``any`` where the broker did not say."""
-    new = propose(cluster("4.3"), ["t"], [1, 2], algorithm="striped", rng=JavaRandom(1))
+    new = propose(cluster("4.3"), ["t"], [1, 2], algorithm="kraft", rng=JavaRandom(1))
     assert '"replicas":[1,2],"log_dirs":["/d1","any"]' in str(new).splitlines()[1]
-    old = propose(cluster("4.1"), ["t"], [1, 2], algorithm="striped", rng=JavaRandom(1))
+    old = propose(cluster("4.1"), ["t"], [1, 2], algorithm="kraft", rng=JavaRandom(1))
     assert "/d1" not in str(old)
 
 
@@ -165,7 +165,7 @@ def test_a_move_in_flight_is_shown_as_it_will_be() -> None:
     """Rolled back to the union of old and new the partition would grow."""
     moving = [PartitionRow("t", n, 1, (1, 2, 3), (1, 2), adding=(3,), removing=(2,)) for n in range(2)]
     other = PartitionRow("u", 0, 1, (1, 2), (1, 2), removing=(2,))
-    found = propose(cluster(rows=[*moving, other]), ["t"], [1, 2], algorithm="striped", rng=JavaRandom(1))
+    found = propose(cluster(rows=[*moving, other]), ["t"], [1, 2], algorithm="kraft", rng=JavaRandom(1))
     assert found.current == {TopicPartition("t", 0): (1, 3), TopicPartition("t", 1): (1, 3)}
     assert found.warnings == ("In mid-move and shown as they will be: t-0, t-1.",)
 
@@ -173,7 +173,7 @@ def test_a_move_in_flight_is_shown_as_it_will_be() -> None:
 def test_unequal_replica_counts_are_named() -> None:
     """The stock tool takes whichever partition its map yields first; here it is partition 0."""
     rows = [PartitionRow("t", 0, 1, (1,), (1,)), PartitionRow("t", 1, 1, (1, 2), (1, 2))]
-    found = propose(cluster(rows=rows), ["t"], [1, 2], algorithm="striped", rng=JavaRandom(1))
+    found = propose(cluster(rows=rows), ["t"], [1, 2], algorithm="kraft", rng=JavaRandom(1))
     assert {len(r) for r in found.proposed.values()} == {1}
     assert "The partitions of t differ in replica count; all get the 1 of the first." in found.warnings
 
@@ -208,12 +208,12 @@ racked = st.lists(
 
 
 @given(racked, st.integers(1, 40), st.integers(1, 6), st.integers(0, 1 << 47))
-def test_striped_invariants(rows: list[tuple[int, str]], partitions: int, factor: int, seed: int) -> None:
+def test_kraft_invariants(rows: list[tuple[int, str]], partitions: int, factor: int, seed: int) -> None:
     """No broker twice, racks as spread as can be, and racks lead the same number of partitions to within one a round."""
     brokers = [Broker(i, rack) for i, rack in rows]
     racks = dict(rows)
     factor = min(factor, len(brokers))
-    placed = place_striped(brokers, partitions, factor, JavaRandom(seed))
+    placed = place_kraft(brokers, partitions, factor, JavaRandom(seed))
     assert list(placed) == list(range(partitions))
     for replicas in placed.values():
         assert len(set(replicas)) == len(replicas) == factor

@@ -33,9 +33,9 @@ def fleet() -> None:
 @click.argument("list_", metavar="FLEET.YAML", type=_READ)
 @store_option
 @click.option("--timeout", type=TIME, default="30s", show_default=True, help="Request timeout.")
-@click.option("--tidy", is_flag=True, help="Also forget readings older than is kept, and free their files.")
+@click.option("--vacuum", is_flag=True, help="Also apply retention to the readings and vacuum.")
 @config_option
-def collect(*, list_: Path, store: str | None, timeout: float, tidy: bool, config: Path | None) -> int:
+def collect(*, list_: Path, store: str | None, timeout: float, vacuum: bool, config: Path | None) -> int:
     """Read every cluster of a list and append a row for each.
 
     The list is YAML: `clusters:` with a `name` and a `config` (a settings file) or a `bootstrap_server` each.
@@ -51,7 +51,7 @@ def collect(*, list_: Path, store: str | None, timeout: float, tidy: bool, confi
     where = the_store(store, config)
     members, failed = read_all(read_list(list_), where, timeout_s=timeout, say=say)
     click.echo(f"{human_many(len(members), 'cluster')} collected.")
-    if tidy:
+    if vacuum:
         history = load_settings(config, os.environ).pipeline.history
         tidy_readings(where, history, now=datetime.now(UTC), say=say)
     if failed:
@@ -87,7 +87,7 @@ def plan(*, store: str | None, config: Path | None, spark: SparkPolicy, what_if:
 
 @fleet.command()
 @store_option
-@click.option("--html", type=_WRITE, metavar="FILE", help="Write one self-contained page.")
+@click.option("--report", "html", type=_WRITE, metavar="FILE", help="Write one self-contained HTML page.")
 @config_option
 @output_option("FleetReport")
 def report(*, store: str | None, config: Path | None, html: Path | None, output: str) -> int:

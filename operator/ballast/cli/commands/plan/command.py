@@ -18,7 +18,7 @@ from ballast.adapters.kafka.collector import paused
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import PlanOptions, partition_of, plan_options
 from ballast.cli.default_command import WholeLines
-from ballast.cli.option_types import BROKERS, together
+from ballast.cli.option_types import BROKERS, PLACEMENT, PLACEMENT_HELP, together
 from ballast.cli.run_screen import say
 from ballast.core.named_brokers import NamedBrokers
 from ballast.core.planner import (
@@ -81,7 +81,7 @@ def leaders(*, measure: Measure | None, options: PlanOptions, cluster: ClusterOp
     bytes it comes with the gap to a bound that nothing beats.  Brokers that are drained (--drain) get no leaders.
 
     With --cross-rack partitions are then led where less traffic crosses racks, within ranges that are met, for example
-    ballast plan leaders --cross-rack --history /var/lib/ballast/store --config ballast.yaml
+    ballast plan leaders --cross-rack --store /var/lib/ballast/store --config ballast.yaml
     """
     if measure is None:
         return _run(Leaders(selection=options.selection()), options, cluster)
@@ -142,16 +142,20 @@ def evacuate(
 
 @plan.command(name="change-rf")
 @click.argument("topics_", nargs=-1, metavar="TOPIC…")
-@click.option("--to", type=click.IntRange(1), required=True, help="Replicas that each partition shall have.")
+@click.option("--replication-factor", type=click.IntRange(1), required=True, help="Target replication factor.")
 @plan_options
 @cluster_options
-def change_rf(*, topics_: tuple[str, ...], to: int, options: PlanOptions, cluster: ClusterOptions) -> int:
+def change_rf(
+    *, topics_: tuple[str, ...], replication_factor: int, options: PlanOptions, cluster: ClusterOptions
+) -> int:
     """Give topics more or fewer replicas, racks kept; topics are regular expressions on the whole name."""
     if bool(topics_) == bool(options.topics):
         raise UsageError("Which topics?", hint="Name them as arguments or with --topics; '.*' is every topic.")
     pattern = options.topics or (topics_[0] if len(topics_) == 1 else "|".join(f"(?:{t})" for t in topics_))
     return _run(
-        ChangeReplicationFactor(to=to, selection=replace(options.selection(), topics=pattern)), options, cluster
+        ChangeReplicationFactor(to=replication_factor, selection=replace(options.selection(), topics=pattern)),
+        options,
+        cluster,
     )
 
 
@@ -175,21 +179,21 @@ def swap(*, old: int, new: int, options: PlanOptions, cluster: ClusterOptions) -
 
 @plan.command()
 @click.argument("topics_", nargs=-1, required=True, metavar="TOPIC…")
+@click.option("--placement", type=PLACEMENT, default="auto", show_default=True, help=PLACEMENT_HELP)
 @click.option(
-    "--algorithm",
-    type=click.Choice(["classic", "striped", "naive"]),
-    help="Kafka's classic or striped placement, or the naive layout that is often taken for it.  [default: what this cluster's "
-    "controller uses; classic with --start]",
+    "--replication-factor",
+    "factor",
+    type=click.IntRange(1),
+    help="Replicas of each partition.  [default: as many as now]",
 )
-@click.option("--rf", "factor", type=click.IntRange(1), help="Replicas of each partition.  [default: as many as now]")
 @click.option("--start", type=click.IntRange(0), help="Position of partition 0's first replica; classic alone.")
-@click.option("--shift", type=click.IntRange(0), help="Distance of its followers.  [default: the start]")
+@click.option("--shift", type=click.IntRange(0), help="Replica shift (nextReplicaShift).  [default: the start]")
 @plan_options
 @cluster_options
 def place(
     *,
     topics_: tuple[str, ...],
-    algorithm: str | None,
+    placement: str,
     factor: int | None,
     start: int | None,
     shift: int | None,
@@ -206,9 +210,9 @@ def place(
     pattern = topics_[0] if len(topics_) == 1 else "|".join(f"(?:{t})" for t in topics_)
 
     def intent(state: ClusterState) -> Intent:
-        from ballast.core.placement.placer import controllers_algorithm
+        from ballast.core.placement.placer import chosen_algorithm
 
-        chosen = algorithm or ("classic" if start is not None else controllers_algorithm(state))
+        chosen = chosen_algorithm(placement, state, start=start)
         selection = replace(options.selection(), topics=pattern)
         return Place(selection=selection, algorithm=chosen, replication_factor=factor, start=start, shift=shift)
 
@@ -242,7 +246,7 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
         policy = policy.with_drained(drained)
         with _told_when_slow():
             made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
-    asked = {**asked, "history": options.history} if options.history is not None else asked
+    asked = {**asked, "history": options.store} if options.store is not None else asked
     made = replace(made, created_at_ms=int(time.time() * 1000), request=asked)
     execution = cluster.settings().execution
     _write(made, options, _rate(made, state, execution, options))
@@ -329,10 +333,10 @@ def _read_cluster(options: PlanOptions, cluster: ClusterOptions) -> tuple[Cluste
             state = opened.cluster.snapshot()
             drained = read_drained(opened, state, say)
         loads = Loads.from_state(state)
-    if options.history is not None:
+    if options.store is not None:
         from ballast.wiring.loads import HistoryPolicy, loads_from_history
 
-        loads = loads_from_history(state, HistoryPolicy(store=options.history), now=datetime.now(UTC))
+        loads = loads_from_history(state, HistoryPolicy(store=options.store), now=datetime.now(UTC))
     return state, loads, drained
 
 

@@ -12,6 +12,7 @@ import click
 
 from ballast.cli.commands.plan.topic_rules import rule_of
 from ballast.cli.option_types import BROKERS, TIME, together
+from ballast.cli.store_option import load_model_option
 from ballast.cli.tables import output_option
 from ballast.core.cluster import TopicPartition
 from ballast.core.named_brokers import NamedBrokers
@@ -69,7 +70,7 @@ class PlanOptions:
     drain: tuple[NamedBrokers, ...]
     topic_rule: tuple[str, ...]
     replicas_below_min_isr: str
-    history: str | None
+    store: str | None
     snapshot: Path | None
     seed: int
     output: str
@@ -242,9 +243,7 @@ _OPTIONS: Final = (
         help="Whether balance, expand and racks copy partitions with fewer replicas than min.insync.replicas: brokers refuse writes "
         "with acks=all meanwhile.",
     ),
-    click.option(
-        "--history", metavar="STORE", help="Folder or URL of the pipeline's tables: balance traffic by history."
-    ),
+    load_model_option("balance traffic"),
     click.option(
         "--snapshot",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -261,7 +260,7 @@ _OPTIONS: Final = (
         show_default=True,
         help="kafka prints stock reassignment JSON instead.",
     ),
-    click.option("--save", type=_FILE, metavar="FILE", help="Write the plan file here as well."),
+    click.option("--save", "-o", type=_FILE, metavar="FILE", help="Write the plan file here as well."),
     click.option("--report", type=_FILE, metavar="FILE", help="Write one HTML page with pictures."),
     click.option("--why", metavar="TOPIC-PARTITION", help="Why does this partition move, or stay?"),
     click.option("--why-not", type=int, metavar="BROKER", help="Why does this broker get, or give, no more?"),

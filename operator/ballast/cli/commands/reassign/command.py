@@ -99,7 +99,7 @@ def _file(**about: Any) -> Any:
 @click.option("--disable-rack-aware", is_flag=True, help="Let --generate ignore racks.")
 @click.option(
     "--placement",
-    type=click.Choice(["auto", "classic", "striped"]),
+    type=click.Choice(["auto", "classic", "kraft"]),
     default="auto",
     show_default=True,
     help="How --generate places: as the stock tool of the cluster's version does, or by the named algorithm. Not in the stock tool.",

@@ -145,27 +145,27 @@ def versions(*, output: str) -> None:
 
 @sandbox.command("kill-broker")
 @click.argument("broker", type=int)
-@click.option("--gently", is_flag=True, help="Let it shut down in order instead of kill -9.")
+@click.option("--graceful", is_flag=True, help="Controlled shutdown instead of kill -9.")
 @click.option("--freeze", is_flag=True, help="Stop its process with SIGSTOP; its connections stay open.")
-def kill_broker(*, broker: int, gently: bool, freeze: bool) -> None:
+def kill_broker(*, broker: int, graceful: bool, freeze: bool) -> None:
     """Kill a broker as a crash would; its data stays."""
     from ballast.errors import UsageError
 
-    if gently and freeze:
-        raise UsageError("--gently and --freeze exclude each other.")
+    if graceful and freeze:
+        raise UsageError("--graceful and --freeze exclude each other.")
     running = attached()
     if freeze:
         running.pause_broker(broker)
-        story(f"broker {broker} is frozen; `ballast sandbox start-broker {broker}` lets it go on")
+        story(f"broker {broker} is frozen; `ballast sandbox start-broker {broker}` resumes it")
         return
-    (running.stop_broker if gently else running.kill_broker)(broker)
+    (running.stop_broker if graceful else running.kill_broker)(broker)
     story(f"broker {broker} is down; `ballast sandbox start-broker {broker}` brings it back")
 
 
 @sandbox.command("start-broker")
 @click.argument("broker", type=int)
 def start_broker(*, broker: int) -> None:
-    """Start a dead broker, or let a frozen one go on, and wait until it serves."""
+    """Start a dead broker, or resume a frozen one, and wait until it serves."""
     running = attached()
     if running.running().get(broker):
         running.resume_broker(broker)
@@ -183,7 +183,7 @@ def start_broker(*, broker: int) -> None:
     default="even",
     show_default=True,
     metavar="SHAPE",
-    help="even · newcomer (nothing on the last broker) · leaders (piled up on low ids) · one-rack · hot (few big ones)",
+    help="even · empty-broker (nothing on the last broker) · leaders (all preferred leaders on low ids) · one-rack · hot (a few big partitions)",
 )
 @click.option("--prefix", default="orders", show_default=True, help="What the topics' names begin with.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same cluster.")

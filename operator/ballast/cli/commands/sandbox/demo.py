@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ballast.core.plan import Plan
 
 SPEC: Final = SandboxSpec(brokers=5)
-FILLING: Final = Filling(topics=6, partitions=8, replication_factor=2, megabytes=120, shape="newcomer")
+FILLING: Final = Filling(topics=6, partitions=8, replication_factor=2, megabytes=120, shape="empty-broker")
 RESTARTED: Final = (1, 4)
 """Brokers of one rack, restarted side by side: they come back without their leaders, as after a rolling upgrade gone half way."""
 COMPILE: Final = "from ballast.cli.commands.sandbox.demo import plan_like_it; plan_like_it()"

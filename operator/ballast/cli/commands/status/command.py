@@ -10,6 +10,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.option_types import Time
 from ballast.cli.run_screen import say
+from ballast.cli.store_option import load_model_option
 from ballast.cli.tables import output_option
 from ballast.errors import Unavailable
 
@@ -44,9 +45,7 @@ EXIT_NEEDS_ATTENTION = 3
     is_flag=True,
     help="Name every under-replicated, offline or reassigning partition, not the first few.",
 )
-@click.option(
-    "--history", metavar="STORE", help="Folder or URL of the pipeline's tables: show the traffic between racks."
-)
+@load_model_option("show the traffic between racks")
 @click.option("--check", is_flag=True, help="Exit with 3 when something needs attention.")
 @cluster_options
 def status(
@@ -56,7 +55,7 @@ def status(
     interval: float,
     threshold: float | None,
     show_all: bool,
-    history: str | None,
+    store: str | None,
     check: bool,
     cluster: ClusterOptions,
 ) -> int:
@@ -79,7 +78,7 @@ def status(
             state = opened.cluster.snapshot(patient=False)
             held = read_held(opened, state, say)
             balance = settings.balance.with_drained(d.broker for d in held.drains or ())
-            loads = None if history is None else _loads(state, history)
+            loads = None if store is None else _loads(state, store)
             found = cluster_status(state, imbalance_percentage(state, given), balance, loads)
             begun_ms = held.begun.at_ms if held.begun is not None else None
             found = replace(found, journal=journal_state(state, held), journal_begun_ms=begun_ms)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from ballast.cli.cluster_options import ClusterOptions, cluster_options, cluster_options_but
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.option_types import PLACEMENT, PLACEMENT_HELP
 from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option
 from ballast.core.wording import human_many, human_replicas
@@ -67,9 +68,11 @@ class Wanted:
         """Refuse what contradicts itself."""
         if self.start is None and self.shift is not None:
             raise UsageError("A shift alone fixes nothing.", hint="Give --start as well.")
-        if self.start is not None and (self.placement == "striped" or self.seed is not None or self.replica_assignment):
+        if self.start is not None and (
+            self.placement in {"kraft", "naive"} or self.seed is not None or self.replica_assignment
+        ):
             raise UsageError(
-                "--start and --shift fix the classic placement: striped has none, and nothing is drawn or placed by hand."
+                "--start and --shift fix the classic placement: others have none, and nothing is drawn or placed by hand."
             )
         if self.brokers_file is not None and self.snapshot is not None:
             raise UsageError("--brokers-file and --snapshot exclude each other.", hint="Give one of them.")
@@ -81,11 +84,9 @@ class Wanted:
 
     def algorithm(self, state: ClusterState) -> Algorithm:
         """As told, or what the cluster's controller would use."""
-        from ballast.core.placement.placer import ALGORITHMS, controllers_algorithm
+        from ballast.core.placement.placer import chosen_algorithm
 
-        if self.start is not None:
-            return "classic"
-        return next((a for a in ALGORITHMS if a == self.placement), controllers_algorithm(state))
+        return chosen_algorithm(self.placement, state, start=self.start)
 
     def drawn_seed(self) -> int:
         """As told, or a fresh one, which the output names."""
@@ -101,7 +102,7 @@ def placement_options(command: F) -> F:
         click.option(
             "--start", type=click.IntRange(0), help="Position of the first replica of partition 0; classic placement."
         ),
-        click.option("--shift", type=click.IntRange(0), help="Distance of its followers.  [default: the start]"),
+        click.option("--shift", type=click.IntRange(0), help="Replica shift (nextReplicaShift).  [default: the start]"),
         click.option(
             "--brokers-file",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -116,10 +117,10 @@ def placement_options(command: F) -> F:
         ),
         click.option(
             "--placement",
-            type=click.Choice(["auto", "classic", "striped"]),
+            type=PLACEMENT,
             default="auto",
             show_default=True,
-            help="Kafka's algorithm: the one that this cluster's controller uses, or the named one.",
+            help=PLACEMENT_HELP,
         ),
         click.option("--disable-rack-aware", is_flag=True, help="Place as if there were no racks."),
         click.option(
@@ -134,12 +135,14 @@ def placement_options(command: F) -> F:
 
 @click.command("create")
 @click.argument("name")
-@click.option("--partitions", type=int, help="How many.")
+@click.option("--partitions", type=int, help="Number of partitions.")
 @click.option("--replication-factor", type=int, help="Replicas of each partition.")
-@click.option("--config", "entries", multiple=True, metavar="KEY=VALUE", help="Topic setting; may be repeated.")
+@click.option(
+    "--topic-config", "entries", multiple=True, metavar="KEY=VALUE", help="Config of the topic; may be repeated."
+)
 @placement_options
 @output_option("TopicPlacement")
-@partial(cluster_options_but, settings_flag="--settings-file")
+@cluster_options
 def create(
     *,
     name: str,
@@ -182,7 +185,7 @@ def create(
             else:
                 rng = JavaRandom(seed)
                 found = place(algorithm, usable, partitions, replication_factor, rng, rack_aware=racks)
-                placed = Placed(found, algorithm, seed)
+                placed = Placed(found, algorithm, None if algorithm == "naive" else seed)
         made = placed.assignment
         question = f"Create {name} with {human_many(len(made), 'partition')} of {human_many(len(made[0]), 'replica')}?"
         act = partial(target.create_topic, name, made, configs) if target is not None else None
@@ -191,7 +194,7 @@ def create(
 
 @click.command("expand")
 @click.argument("name")
-@click.option("--partitions", type=int, required=True, help="How many the topic is to have in all.")
+@click.option("--partitions", type=int, required=True, help="Number of partitions, those that the topic has included.")
 @click.option(
     "--existing", metavar="4:2,2:5,…", help="With --brokers-file: the lists of the partitions that the topic has."
 )
@@ -230,7 +233,7 @@ def expand(
             rng = JavaRandom(seed)
             usable = _usable(state, drained)
             found = place_more(algorithm, usable, present, partitions, rng, rack_aware=wanted.rack_aware)
-            placed = Placed(found, algorithm, seed if algorithm == "striped" else None)
+            placed = Placed(found, algorithm, seed if algorithm == "kraft" else None)
         question = f"Add {human_many(len(placed.assignment), 'partition')} to the {len(present)} of {name}?"
         more = placed.assignment
         act = partial(target.create_partitions, name, partitions, more) if target is not None else None
@@ -299,7 +302,7 @@ def _fixed(wanted: Wanted, brokers: list[Broker], partitions: int, factor: int, 
 def _entry(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals:
-        raise UsageError(f"--config takes KEY=VALUE, and {text!r} is not that.")
+        raise UsageError(f"--topic-config takes KEY=VALUE, and {text!r} is not that.")
     return key.strip(), value.strip()
 
 
@@ -328,7 +331,7 @@ def _show_and_act(
         _draw(state, placed.assignment)
     if placed.origin != "manual":
         again = f"; --seed {placed.seed} gives the same again" if placed.seed is not None else ""
-        click.echo(f"ballast: placed by Kafka's {placed.origin} algorithm{again}.", err=True)
+        click.echo(f"ballast: placed by the {placed.origin} algorithm{again}.", err=True)
     if wanted.dry_run or act is None:
         return 0
     # Without a person at the terminal there is no answer: the command itself is the decision.
