@@ -57,8 +57,7 @@ seeds: setup
 	@$(BIN)/python -m tests.sim.seeds --seeds $(SEEDS) --first $(FIRST)
 
 bench: setup
-	@set -e; for b in $(sort $(wildcard bench/*.py)); do \
-		grep -q '__main__' $$b || continue; echo "== $$b"; $(BIN)/python $$b; done
+	@$(BIN)/python -m bench
 
 fresh: python
 	@$(PYTHON) tools/fresh.py root
