@@ -440,7 +440,7 @@ class _Judge:
             capacity = (
                 override.disk_bytes if override and override.disk_bytes else broker.capacity_bytes if broker else -1
             )
-            if capacity > 0 and most > capacity * self.policy.disk_limit * (1 + 1e-6):
+            if capacity > 0 and most > int(capacity * self.policy.disk_limit):
                 full = 100 * most / capacity
                 self._report("disk", f"broker {b}", f"would fill its disk to {full:.1f} % while the plan runs")
 

@@ -250,6 +250,19 @@ def test_a_full_disk_is_found() -> None:
     assert {f.code for f in check(state, made, Balance(), loads=loads, policy=small)} == {"disk"}
 
 
+@pytest.mark.parametrize(("over", "found"), [(0, set()), (1, {"disk"})])
+def test_a_disk_may_be_filled_to_its_limit_and_not_a_byte_further(over: int, found: set[str]) -> None:
+    """On a disk of 100 TB a millionth would be 90 MB."""
+    capacity = 100_000_000_000_000
+    brokers = tuple(Broker(b, log_dirs=(LogDir("/d", capacity),), log_dirs_known=True) for b in (1, 2))
+    sizes = capacity * 9 // 10 - 1_000, 1_000 + over
+    rows = [PartitionRow("t", n, b, (b,), (b,), sizes=(sizes[n],)) for n, b in enumerate((1, 2))]
+    state = build("c", brokers, (Topic("t"),), rows)
+    made = Plan("balance", "c", "", moves=(Move("t", 1, (2,), (1,), sizes[1]),))
+    told = check(state, made, Balance(), loads=Loads.from_state(state), policy=POLICY)
+    assert {f.code for f in told if f.code == "disk"} == found
+
+
 def test_making_things_worse_is_a_regression_even_when_admitted() -> None:
     """Obstacles excuse what was not reached, not what was broken."""
     state = cluster(*[(1, 2), (2, 1)] * 4, brokers=4)
