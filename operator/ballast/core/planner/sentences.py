@@ -32,7 +32,7 @@ UNLIKE: Final = "some broker stays about {outside:percent} of its share outside"
 SAYINGS: Final[Mapping[str, Saying]] = {
     # A replica that must move finds no broker.
     "no-broker": Saying(
-        "no broker that takes replicas has a free rack and enough disk for it",
+        "no broker with a free rack and enough disk was found for it",
         "Add a broker in another rack, add disk, or raise the disk limit.",
     ),
     "no-broker/limit": Saying(f"a replica must move, but {SPENT}", "Allow more bytes or moves."),
@@ -51,7 +51,7 @@ SAYINGS: Final[Mapping[str, Saying]] = {
         "Let another broker lead it: demote fewer, or allow more in the rules for its topic.",
     ),
     "no-broker/most-per-broker": Saying(
-        "no broker that takes replicas has a free rack, enough disk and fewer than {most} of its topic, as many as its rules allow",
+        "no broker was found with a free rack, enough disk and fewer than {most} replicas of its topic, as many as its rules allow",
         "Let the rules for its topic allow more, add a broker in another rack, or add disk.",
     ),
     "replicas-below-min-isr": Saying(f"a replica must move, but it has {FEW_REPLICAS}", MORE_REPLICAS),
@@ -101,7 +101,7 @@ SAYINGS: Final[Mapping[str, Saying]] = {
         "Start one of them, or allow more in balance.topic_rules.",
     ),
     "topic-rule/crowded": Saying(
-        f"{CROWDED}no other broker that may hold them has room for one in its rack and on its disk",
+        f"{CROWDED}no other broker with room for one in its rack and on its disk was found",
         "Allow more, or add brokers.",
     ),
     "topic-rule/crowded-limit": Saying(f"{CROWDED}{SPENT}", "Allow more, or add brokers."),
@@ -119,27 +119,31 @@ SAYINGS: Final[Mapping[str, Saying]] = {
     ),
     "band/next-plan": Saying(f"{BAND}disks have no room for what it takes until this plan has run", PLAN_AGAIN),
     "band/limit": Saying(f"{BAND}{SPENT}", "Allow more bytes, or plan again when this plan is done."),
-    "band/reorders": Saying(f"{BAND}reorders alone do not reach it", "Use ballast plan balance, which may move data."),
+    "band/reorders": Saying(
+        f"{BAND}no plan that only reorders replica lists was found", "Use ballast plan balance, which may move data."
+    ),
     "band/one-replica": Saying(
         f"{BAND}one replica of {{partition}} alone is {{share:whole}} of a broker's share",
         "Give topic {topic} more partitions, or a wider band for {resource}.",
     ),
     "band/selection": Saying(
-        f"{BAND}the selection leaves out what would have to move", "Select more topics or brokers."
+        f"{BAND}no plan was found with what the selection lets move", "Select more topics or brokers."
     ),
     "band/held": Saying(
         f"{BAND}some partitions are pinned, moving, being deleted or have fewer replicas than min.insync.replicas",
         "Plan again when they are free.",
     ),
     "band/disk": Saying(
-        f"{BAND}disks would be too full while the plan runs", "Add disk or brokers, or raise the disk limit."
+        f"{BAND}no plan was found for which disks have room while it runs",
+        "Add disk or brokers, or raise the disk limit.",
     ),
     "band/unlike": Saying(
-        f"{BAND}brokers are too unlike, as far as is known: {UNLIKE}", f"{WIDER}, or brokers that are more alike."
+        f"{BAND}no plan was found for brokers as unlike as these: by an estimate {UNLIKE}",
+        f"{WIDER}, or brokers that are more alike.",
     ),
     "band/unlike-proven": Saying(
-        f"{BAND}brokers are too unlike: {UNLIKE}; it is proven that all ranges together are missed by {{missed:percent}} of an "
-        "average share",
+        f"{BAND}brokers are too unlike: by an estimate {UNLIKE}; it is proven that all ranges together are missed by "
+        "{missed:percent} of an average share",
         f"{WIDER}, or brokers that are more alike.",
     ),
     "room": Saying(
