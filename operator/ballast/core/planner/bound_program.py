@@ -180,9 +180,10 @@ class Program:
         if left <= 0:
             return None
         self.solver.setOptionValue("simplex_iteration_limit", left)
-        if solve(self.solver, "the bound", ends=ANSWERED | {LIMIT, NO_MIX}) not in ANSWERED:
-            return None
+        end = solve(self.solver, "the bound", ends=ANSWERED | {LIMIT, NO_MIX})
         self.steps += int(self.solver.getInfo().simplex_iteration_count)
+        if end not in ANSWERED:
+            return None
         dual = np.array(self.solver.getSolution().row_dual)
         optimum = float(self.solver.getInfo().objective_function_value)
         return (
