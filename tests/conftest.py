@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
-pytest_plugins = ["tests.parts", "tests.requirements", "tests.programs_started", "tests.clusters"]
+pytest_plugins = ["tests.parts", "tests.requirements", "tests.programs_started", "tests.figures", "tests.clusters"]
 
 
 def pytest_configure() -> None:
