@@ -46,6 +46,7 @@ EQUAL_HEAD: Final = (
     "over the disk bound",
     "replica moves",
     "leader changes",
+    "busiest broker over its floor",
     "plan CPU s",
     "proof CPU s",
     "second plan, moves",
@@ -61,6 +62,7 @@ MIXED_HEAD: Final = (
     "rules broken",
     "replica moves",
     "leader changes",
+    "busiest broker over its floor",
     "second plan, part of the bytes",
     "CPU s, with the proof",
     "peak MiB",
@@ -137,6 +139,7 @@ def _equal(case: Case, band: float) -> list[object]:
         f"{made.bytes_moved / (crude.bound_bytes or 1):.3f}",
         f"{found['replica_moves']:,}",
         f"{found['leader_changes']:,}",
+        f"{busiest(case, new) / max(busiest_floor(case, new, band), 1.0):.3f}",
         f"{planned:.1f}",
         f"{proof:.1f}",
         _again(case, new, band),
@@ -166,10 +169,16 @@ def _mixed(seed: int, options: argparse.Namespace) -> list[object]:
         broken,
         f"{found['replica_moves']:,}",
         f"{found['leader_changes']:,}",
+        f"{busiest(case, new) / max(busiest_floor(case, new, options.band, _filled(made, options.band)), 1.0):.3f}",
         f"{again.bytes_moved / max(made.bytes_moved, 1):.3f}",
         f"{spent:.1f}" + (" (limit)" if made.summary["search_ended_early"] else ""),
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     ]
+
+
+def _filled(made: Plan, band: float) -> dict[int, float]:
+    """By broker the lower end of its range of disk, or what it has after the plan where that is less."""
+    return {b["broker"]: min(b["share"]["disk"] * (1 - band), b["after"]["disk"]) for b in made.summary["brokers"]}
 
 
 def _over(made: Plan) -> str:

@@ -84,8 +84,11 @@ def busiest(case: Case, new: Lists) -> int:
     return max((size for (_, b), size in through.items() if b >= 0), default=0)
 
 
-def busiest_floor(case: Case, new: Lists, band: float) -> float:
-    """What the busiest of equal brokers has at least: what the emptiest lacks on its disk, or its part of all bytes."""
+def busiest_floor(case: Case, new: Lists, band: float, reached: Mapping[int, float] | None = None) -> float:
+    """What the busiest broker has at least: what the emptiest lacks on its disk, or an equal part of all bytes.
+
+    A broker is filled to the lower end of its range, which is that of equal brokers unless ``reached`` says by broker how far.
+    """
     alive = [b.id for b in case.state.brokers if b.alive]
     p = case.state.partitions
     rows = np.repeat(np.arange(len(p)), np.diff(p.start))
@@ -95,7 +98,9 @@ def busiest_floor(case: Case, new: Lists, band: float) -> float:
         name = case.state.name(row)
         added = set(new.get((name.topic, name.partition), ())) - set(case.state.target(row))
         moved += len(added) * int(case.loads.size_bytes[row])
-    return float(max((held.sum() / len(alive) * (1 - band) - held[alive]).max(), moved / len(alive)))
+    equal = float(held.sum()) / len(alive) * (1 - band)
+    lack = max((reached[b] if reached else equal) - float(held[b]) for b in alive)
+    return max(lack, moved / len(alive))
 
 
 def _spread(case: Case, lists: list[tuple[int, ...]], at: dict[int, int], alive: Any) -> float:
