@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.figures import FIGURE
 from tests.unit.core.planner.clusters import cluster, clusters, snapshot
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
@@ -119,11 +121,27 @@ def test_a_plan_is_found_where_steps_of_one_or_two_replicas_end_in_corners(name:
 
 
 def test_unlike_brokers_that_are_nearly_full_get_a_plan_near_the_bound() -> None:
-    """At twice the least bytes before; one range is missed by a hair, since nothing on that broker can be exchanged."""
+    """At twice the least bytes and with ranges missed before; today with every range met, at 1.031, and nothing left to the next plan."""
     seen = snapshot("unlike_brokers_full")
     made = plan(seen.state, Balance(), loads=seen.loads, policy=FIVE)
-    assert made.bytes_moved <= 1.1 * (made.bound_bytes or 0)
-    assert [r["after"]["outside"] for r in made.summary["resources"]][2:] == [0, 0, 0, 0]
+    assert (made.status, made.obstacles) == ("meets-all-goals", ())
+    assert [r["after"]["outside"] for r in made.summary["resources"]] == [0] * 6
+    assert made.bytes_moved <= 1.05 * (made.bound_bytes or 0)
+    assert plan(moved(seen.state, made), Balance(), loads=seen.loads, policy=FIVE).is_empty
+
+
+def test_unlike_brokers_in_uneven_racks_get_a_plan_that_meets_every_range(
+    record_property: Callable[[str, object], None],
+) -> None:
+    """With ranges missed before; today complete, further from the bound than 1.10, as ``docs/benchmarks.md`` says, and not further than that."""
+    seen = snapshot("unlike_brokers_racks")
+    made = plan(seen.state, Balance(), loads=seen.loads, policy=FIVE)
+    over = made.bytes_moved / (made.bound_bytes or 1)
+    record_property(FIGURE, f"{over:.3f} of the bound")
+    assert (made.status, made.obstacles) == ("meets-all-goals", ())
+    assert [r["after"]["outside"] for r in made.summary["resources"]] == [0] * 6
+    assert 1.0 <= over <= 1.34
+    assert plan(moved(seen.state, made), Balance(), loads=seen.loads, policy=FIVE).is_empty
 
 
 def test_a_broker_that_is_meant_to_hold_more_than_a_replica_of_each_partition_gets_what_it_can() -> None:
