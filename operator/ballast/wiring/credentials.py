@@ -20,7 +20,10 @@ from ballast.errors import AuthenticationFailed, Unavailable
 
 
 class CredentialsWatch:
-    """Looks whether a file changed, and asks for a new start when one did and brokers take what it holds."""
+    """Looks whether a file changed, and asks for a new start when one did and brokers take what it holds.
+
+    It is made before the clients are: what is renewed while they are made is found at the first look.
+    """
 
     def __init__(
         self,
@@ -34,14 +37,15 @@ class CredentialsWatch:
         self._try = try_them
         self._stop = stop
         self._properties = frozenset() if properties is None else frozenset({properties})
-        self._files = self._properties | load().files
-        self._digest = _digest(self._files)
+        # The properties first: they may change while they are read, and name other files then.
+        before = _digests(self._properties)
+        self._digests = _digests(load().files) | before
         self.renew = False
         """The process is to be started anew once it has left."""
 
     def look(self) -> str:
         """One tick; raises where the new files have a mistake or brokers refuse them, which changes nothing."""
-        if _digest(self._files) == self._digest:
+        if _digests(self._digests) == self._digests:
             return "The credentials are the same."
         security = self._load()
         security.tls_context()
@@ -51,24 +55,22 @@ class CredentialsWatch:
             raise
         except Unavailable as away:
             return f"The credentials changed and cannot be tried now: {away.message}"
-        if security.files != self._files - self._properties:
-            self._files = self._properties | security.files
-        self._digest = _digest(self._files)
+        self._digests = _digests(security.files | self._properties)
         self.renew = True
         self._stop()
         return "The credentials changed: every connection is made anew with them."
 
 
-def _digest(files: Collection[Path]) -> str:
+def _digests(files: Collection[Path]) -> dict[Path, str]:
     """Of contents and not of times: a Secret's swap keeps odd times, and a touched file is no news."""
-    whole = hashlib.sha256()
-    for path in sorted(files):
-        try:
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
-        except OSError:
-            content = "missing"
-        whole.update(f"{path}\0{content}\0".encode())
-    return whole.hexdigest()
+    return {path: _digest(path) for path in files}
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return "missing"
 
 
 def start_anew(arguments: Sequence[str]) -> None:

@@ -50,6 +50,7 @@ log = logging.getLogger("ballast.daemon")
 
 def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
     """Run until SIGTERM or SIGINT; True when it left in order to be started anew, with new credentials."""
+    watch = None if config is None else FileWatch(config)
     settings = load_settings(config, environment)
     logs.configure(settings.log)
     if not settings.cluster.bootstrap_server and settings.cluster.zookeeper is None:
@@ -60,13 +61,10 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
     clock = SystemClock()
     board = Board(first_view(settings, clock))
     metrics = Metrics(board)
-    opened = open_cluster(
-        bootstrap_server=settings.cluster.bootstrap_server,
-        command_config=settings.cluster.command_config,
-        zookeeper=settings.cluster.zookeeper,
-        cluster_id=settings.cluster.id,
-        timeout_s=settings.cluster.timeout_s,
-        retry=RetryPolicy(total_s=settings.cluster.timeout_s, observer=Retries(metrics).hear),
+    opened, credentials = open_followed(
+        settings,
+        lambda: service.stop(),  # noqa: PLW0108 — it is made below
+        RetryPolicy(total_s=settings.cluster.timeout_s, observer=Retries(metrics).hear),
     )
     with opened:
         outside = Outside(
@@ -82,14 +80,13 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
         )
         if settings.samples.store:
             outside = with_history(outside, settings, settings.samples.store)
-        credentials = follow_credentials(settings, opened, lambda: service.stop())  # noqa: PLW0108 — it is made below
         service = Service(
             ServiceParts(
                 outside=outside,
                 web=settings.web,
                 metrics=metrics,
                 settings_defaults=dict(flat(Settings())),
-                settings_changed=settings_reader(config, environment, settings),
+                settings_changed=settings_reader(watch, environment, settings),
                 credentials_changed=credentials.look if credentials else None,
                 start_anew=lambda: start_anew(sys.argv[1:]),
             )
@@ -99,17 +96,27 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
         return credentials is not None and credentials.renew
 
 
-def follow_credentials(settings: Settings, opened: OpenCluster, stop: Callable[[], None]) -> CredentialsWatch | None:
-    """The watch over the files that credentials come from, where they come from any."""
-    path = settings.cluster.command_config
-    if path is None and not opened.security.files:
-        return None
-    return CredentialsWatch(
+def open_followed(
+    settings: Settings, stop: Callable[[], None], retry: RetryPolicy | None = None
+) -> tuple[OpenCluster, CredentialsWatch | None]:
+    """The cluster, and the watch over the files that its credentials come from, where they come from any."""
+    wanted = settings.cluster
+    path = wanted.command_config
+    credentials = CredentialsWatch(
         lambda: client_security(path),
         lambda security: replace(opened, security=security).knock(),
         stop,
         properties=path,
     )
+    opened = open_cluster(
+        bootstrap_server=wanted.bootstrap_server,
+        command_config=path,
+        zookeeper=wanted.zookeeper,
+        cluster_id=wanted.id,
+        timeout_s=wanted.timeout_s,
+        retry=retry,
+    )
+    return opened, credentials if path is not None or opened.security.files else None
 
 
 class Retries:
@@ -231,12 +238,12 @@ def describe_self(settings: Settings) -> Holder:
 
 
 def settings_reader(
-    config: Path | None, environment: Mapping[str, str], first: Settings
+    watch: FileWatch | None, environment: Mapping[str, str], first: Settings
 ) -> Callable[[], SettingsChange | None]:
     """Look whether the file changed; hand over what may change while running and name what may not."""
-    if config is None:
+    if watch is None:
         return lambda: None
-    watch, current, mistaken = FileWatch(config), first, False
+    current, mistaken = first, False
 
     def look() -> SettingsChange | None:
         nonlocal current, mistaken
@@ -244,7 +251,7 @@ def settings_reader(
             return None
         # A mistake is told once, and so is its end: also where the file then says what it said before.
         mended, mistaken = mistaken, True
-        before, current = current, load_settings(config, environment)
+        before, current = current, load_settings(watch.path, environment)
         mistaken = False
         changed = differences(current, before)
         if not changed:

@@ -10,6 +10,7 @@ import pytest
 from ballast.daemon.process.service import SettingsChange
 from ballast.errors import UsageError
 from ballast.settings.load import load_settings
+from ballast.settings.watch import MISSED_LOOKS, FileWatch
 from ballast.wiring.daemon import settings_reader
 
 Look = Callable[[], SettingsChange | None]
@@ -27,7 +28,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def look(file: Path) -> Look:
     """The daemon's look at it."""
-    return settings_reader(file, {}, load_settings(file, {}))
+    return settings_reader(FileWatch(file), {}, load_settings(file, {}))
 
 
 def test_a_change_is_handed_over_with_what_waits_for_a_restart(file: Path, look: Look) -> None:
@@ -64,3 +65,41 @@ def test_a_comment_is_no_change(file: Path, look: Look) -> None:
     """Other text with the same meaning is not worth a word."""
     file.write_text(f"# why 20\n{GOOD}")
     assert look() is None
+
+
+def test_a_change_while_the_daemon_starts_is_handed_over(file: Path) -> None:
+    """The watch begins before the file is read, so that the first look finds what came in between."""
+    watch = FileWatch(file)
+    settings = load_settings(file, {})
+    file.write_text("leaders: {imbalance_percentage: 30}\n")
+    change = settings_reader(watch, {}, settings)()
+    assert change is not None
+    assert change[0].leaders.imbalance_percentage == 30
+
+
+def test_a_file_that_stays_away_is_told_once_and_its_return_too(file: Path, look: Look) -> None:
+    """Nothing is said of the moment in which a ConfigMap is swapped."""
+    for _ in range(2):
+        file.unlink()
+        assert [look() for _ in range(MISSED_LOOKS - 1)] == [None] * (MISSED_LOOKS - 1)
+        file.write_text(GOOD)
+        assert look() is None
+    file.unlink()
+    assert [look() for _ in range(MISSED_LOOKS - 1)] == [None] * (MISSED_LOOKS - 1)
+    with pytest.raises(UsageError, match="Cannot read the settings file"):
+        look()
+    assert look() is None
+    file.write_text(GOOD)
+    change = look()
+    assert change is not None
+    assert change[2] == "The settings file is without a mistake again and says what is in force."
+
+
+def test_a_file_that_cannot_be_read_any_more_is_told(file: Path, look: Look) -> None:
+    """With the reason; a folder in its place stands for every other one."""
+    file.unlink()
+    file.mkdir()
+    for _ in range(MISSED_LOOKS - 1):
+        look()
+    with pytest.raises(UsageError, match="Is a directory"):
+        look()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ballast.adapters.auth.security import Security
 from ballast.errors import AuthenticationFailed, Unavailable, UsageError
+from ballast.settings.model import ClusterSettings, Settings
+from ballast.wiring import daemon
+from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.credentials import CredentialsWatch
 
 LOGIN = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="ada" password="{}";'
@@ -98,5 +103,52 @@ def test_renewed_credentials_are_used_once_they_work(tmp_path: Path) -> None:
         watch.look()
     watch.look()
     assert (stopped, watch.renew) == ([], False)
+    watch.look()
+    assert (stopped, watch.renew) == (["stop"], True)
+
+
+def properties_of(folder: Path, name: str) -> str:
+    """Client properties that refer to a mounted password."""
+    login = LOGIN.format(f"${{directory:{folder}:{name}}}")
+    return f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\nsasl.jaas.config={login}\n"
+
+
+@pytest.mark.parametrize("renewed", ["password", "client.properties"])
+def test_what_is_renewed_while_the_daemon_starts_is_noticed_at_the_first_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renewed: str
+) -> None:
+    """A Secret that is swapped right after the cluster was opened with the one before."""
+    properties = tmp_path / "client.properties"
+    properties.write_text(properties_of(tmp_path, "password"))
+    (tmp_path / "password").write_text("old")
+    (tmp_path / "other").write_text("new")
+    new = {"password": "new", "client.properties": properties_of(tmp_path, "other")}
+    open_really: Callable[..., OpenCluster] = daemon.open_cluster
+
+    def open_and_renew(**arguments: Any) -> OpenCluster:
+        opened = open_really(**arguments)
+        (tmp_path / renewed).write_text(new[renewed])
+        return opened
+
+    monkeypatch.setattr(daemon, "open_cluster", open_and_renew)
+    settings = Settings(cluster=ClusterSettings(bootstrap_server="127.0.0.1:1", command_config=properties))
+    opened, watch = daemon.open_followed(settings, lambda: None)
+    with opened:
+        assert watch is not None
+        assert watch.look().startswith("The credentials changed and cannot be tried now:")
+
+
+def test_properties_that_change_while_their_files_are_looked_up_are_noticed(tmp_path: Path) -> None:
+    """The files that are followed are those that the properties named before."""
+    properties = tmp_path / "client.properties"
+    properties.write_text("one")
+    stopped: list[str] = []
+
+    def load() -> Security:
+        (tmp_path / "password").write_text("any")
+        properties.write_text("two")
+        return scram(LOGIN.format(f"${{directory:{tmp_path}:password}}"))
+
+    watch = CredentialsWatch(load, lambda _: None, lambda: stopped.append("stop"), properties=properties)
     watch.look()
     assert (stopped, watch.renew) == (["stop"], True)

@@ -394,7 +394,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_settings_valid",
-        help="1 when the newest settings file is in force, 0 when it has a mistake and the one before stays.",
+        help="1 when the newest settings file is in force, 0 when it has a mistake or cannot be read and the one before stays.",
         samples=_one(lambda v: float(not v.settings_problem)),
     ),
     Spec(
