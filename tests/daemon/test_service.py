@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tests.daemon.conftest import Running
 
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals
-from ballast.daemon.context.view import Role
+from ballast.daemon.context.view import Role, TickResult
 from ballast.daemon.process.service import SettingsChange
 from ballast.errors import BallastError, UsageError
 
@@ -29,6 +29,23 @@ def test_it_reads_serves_and_stops(serve: Serve) -> None:
     assert "ballast_partitions 12.0" in metrics
     assert 'ballast_leader_imbalance_ratio{broker="1"} 0.0' in metrics
     assert "ballast_lock_held 1.0" in metrics
+
+
+def test_counts_of_bugs_begin_at_zero_and_count_each_one(serve: Serve) -> None:
+    """Prometheus sees no increase in a series that begins with 1: the first bug would raise no alert."""
+    daemon = serve()
+    daemon.until(lambda v: {"observe", "requests", "lock"} <= set(v.ticks))
+    lines = daemon.get("/metrics")[1].splitlines()
+    for tick in daemon.board.view.ticks:
+        assert f'ballast_ticks_total{{result="bug",tick="{tick}"}} 0.0' in lines
+    counts = [line for line in lines if line.startswith("ballast_attempts_failed_total{")]
+    assert counts == [
+        f'ballast_attempts_failed_total{{result="{result}",work="{work}"}} 0.0'
+        for work in ("run", "charts")
+        for result in ("failed", "bug")
+    ]
+    daemon.service.metrics.count_failure("run", TickResult.BUG)
+    assert 'ballast_attempts_failed_total{result="bug",work="run"} 1.0' in daemon.get("/metrics")[1]
 
 
 def test_a_mistake_in_the_settings_is_shown_until_it_is_mended(serve: Serve) -> None:

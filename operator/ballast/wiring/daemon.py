@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -74,12 +75,12 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
             policy=LivePolicy(settings.daemon),
             holder=describe_self(settings),
             reading_journal=journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s),
-            tools=lambda hooks: make_tools(opened, settings, clock, hooks),
+            tools=lambda hooks: make_tools(opened, settings, clock, hooks, metrics),
             event_sink=KubernetesEvents(Pod.of(environment)) if settings.events.kubernetes else null_sink,
             per_topic=settings.web.topic_metrics,
         )
         if settings.samples.store:
-            outside = with_history(outside, settings, settings.samples.store)
+            outside = with_history(outside, settings, settings.samples.store, metrics)
         service = Service(
             ServiceParts(
                 outside=outside,
@@ -136,7 +137,7 @@ class Retries:
         self._counter.labels(operation).inc()
 
 
-def make_tools(opened: OpenCluster, settings: Settings, clock: Clock, hooks: RunHooks) -> Tools:
+def make_tools(opened: OpenCluster, settings: Settings, clock: Clock, hooks: RunHooks, metrics: Metrics) -> Tools:
     """What a daemon that may write needs: the journal and the driver."""
     journal = journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s)
     return journal, DriverRunController(
@@ -148,6 +149,7 @@ def make_tools(opened: OpenCluster, settings: Settings, clock: Clock, hooks: Run
             new_id=new_run_id,
             ended=hooks.ended,
             refused=hooks.refused,
+            failed=partial(metrics.count_failure, "run"),
             server=opened.bootstrap_server,
         )
     )
@@ -158,7 +160,7 @@ def journal_choice(settings: Settings) -> str | None:
     return f"file:{settings.journal.file}" if settings.journal.file else None
 
 
-def with_history(outside: Outside, settings: Settings, store: str) -> Outside:
+def with_history(outside: Outside, settings: Settings, store: str, metrics: Metrics) -> Outside:
     """Record a sample each minute, and plan by the load model once there is one."""
     require("history", "samples.store")
     from ballast.adapters.samples.series import SeriesStore  # noqa: PLC0415 — so does this
@@ -166,7 +168,7 @@ def with_history(outside: Outside, settings: Settings, store: str) -> Outside:
 
     gaps: tuple[str, ...] = ()
     board, clock = outside.board, outside.clock
-    charts = StoredSeries(board, clock, outside.series, SeriesStore(store))
+    charts = StoredSeries(board, clock, outside.series, SeriesStore(store), partial(metrics.count_failure, "charts"))
     charts.begin()
 
     def recorded(report: SampleReport) -> None:

@@ -11,6 +11,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.daemon.acting import driving
 from ballast.daemon.acting.driving import DriverParts, DriverRunController
+from ballast.daemon.context.view import TickResult
 from ballast.errors import AuthorizationFailed, Refused, Unavailable, WrongCluster
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -44,6 +45,7 @@ class Acting:
         self.clock = self.scene.world.clock
         self.cluster = Failing(self.scene.world)
         self.ended: list[tuple[str, str]] = []
+        self.failures: list[TickResult] = []
         self.run_controller = DriverRunController(
             DriverParts(
                 cluster=self.cluster,
@@ -52,6 +54,7 @@ class Acting:
                 policy=lambda: ONE_BY_ONE,
                 new_id=lambda: "r",
                 ended=lambda result: self.ended.append((result.run_id, result.status)),
+                failed=self.failures.append,
                 spawn=lambda body: body(),
             )
         )
@@ -89,15 +92,22 @@ def acting(monkeypatch: pytest.MonkeyPatch) -> Acting:
 
 
 @pytest.mark.parametrize(
-    "failure", [AuthorizationFailed("not any more"), WrongCluster("another"), RuntimeError("a bug")]
+    ("failure", "counted"),
+    [
+        (AuthorizationFailed("not any more"), TickResult.FAILED),
+        (WrongCluster("another"), TickResult.FAILED),
+        (RuntimeError("a bug"), TickResult.BUG),
+    ],
 )
-def test_a_run_that_fails_is_taken_up_again(acting: Acting, failure: Exception) -> None:
-    """Whatever failed, named or not: moves in flight and their throttles are not left until the next start."""
+def test_a_run_that_fails_is_taken_up_again(acting: Acting, failure: Exception, counted: TickResult) -> None:
+    """Whatever failed, named or not: moves in flight and their throttles are not left until the next start, and it is counted."""
     acting.fail(10, failure)
     acting.fail(30, None)
     acting.start()
     assert acting.ended == [("r", "done")]
     assert acting.scene.throttles() == {}
+    assert len(acting.failures) > 1
+    assert set(acting.failures) == {counted}
 
 
 @pytest.mark.parametrize("after_s", [3, 5, 10, 20])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from ballast.adapters.auth.security import Security
 from ballast.errors import AuthenticationFailed, Unavailable, UsageError
 from ballast.settings.model import ClusterSettings, Settings
 from ballast.wiring import daemon
-from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.cluster import OpenCluster, open_cluster
 from ballast.wiring.credentials import CredentialsWatch
 
 LOGIN = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="ada" password="{}";'
@@ -123,10 +122,9 @@ def test_what_is_renewed_while_the_daemon_starts_is_noticed_at_the_first_look(
     (tmp_path / "password").write_text("old")
     (tmp_path / "other").write_text("new")
     new = {"password": "new", "client.properties": properties_of(tmp_path, "other")}
-    open_really: Callable[..., OpenCluster] = daemon.open_cluster
 
     def open_and_renew(**arguments: Any) -> OpenCluster:
-        opened = open_really(**arguments)
+        opened = open_cluster(**arguments)
         (tmp_path / renewed).write_text(new[renewed])
         return opened
 

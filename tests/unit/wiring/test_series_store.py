@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from ballast.adapters.samples.series import SeriesStore
 from ballast.adapters.samples.store import describe, ensure_table, table_url
 from ballast.core.samples import CLUSTERS, SAMPLES, Point
 from ballast.daemon.acting.policy import DaemonPolicy
-from ballast.daemon.context.view import Board, Role, View
+from ballast.daemon.context.view import Board, Role, TickResult, View
 from ballast.errors import Unavailable, UsageError
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
@@ -118,9 +118,9 @@ def a_scene(clock: SimClock) -> Rig:
     return a_rig(SimCluster(make_world(clock)), clock, board, DaemonPolicy())
 
 
-def charts_of(rig: Rig, store: Kept) -> StoredSeries:
+def charts_of(rig: Rig, store: Kept, failed: Callable[[TickResult], None] = lambda _: None) -> StoredSeries:
     """Between this daemon's ring and the store."""
-    return StoredSeries(rig.board, rig.clock, rig.parts.observer.series, store)
+    return StoredSeries(rig.board, rig.clock, rig.parts.observer.series, store, failed)
 
 
 def minutes(context: Rig, charts: StoredSeries, count: int) -> None:
@@ -155,14 +155,16 @@ def test_the_next_process_goes_on_where_the_last_one_stopped() -> None:
 
 
 def test_a_store_that_is_away_is_told_until_it_is_back() -> None:
-    """Beside the charts, which go on with what this process has seen; nothing that was not written is lost."""
+    """Beside the charts, which go on with what this process has seen, and counted; nothing that was not written is lost."""
     clock, store = SimClock(start_ms=NOON_MS), Kept()
     context = a_scene(clock)
-    charts = charts_of(context, store)
+    failures: list[TickResult] = []
+    charts = charts_of(context, store, failures.append)
     store.away = True
     minutes(context, charts, AT_ONCE + 1)
     assert not charts.bring_back()
     assert context.board.view.series_problem
+    assert failures == [TickResult.FAILED] * 3, "two attempts to write and one to read"
     assert len(context.board.view.series) == AT_ONCE + 1
     store.away = False
     assert charts.bring_back()
@@ -173,12 +175,14 @@ def test_a_store_that_is_away_is_told_until_it_is_back() -> None:
 
 
 def test_a_bug_beside_the_charts_hurts_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
-    """It is told and logged with its traceback."""
+    """It is told, counted, and logged with its traceback."""
     clock, store = SimClock(start_ms=NOON_MS), Kept()
     context = a_scene(clock)
-    charts = charts_of(context, store)
+    failures: list[TickResult] = []
+    charts = charts_of(context, store, failures.append)
     minutes(context, charts, 1)
     context.board.publish(figures=replace(context.board.view.figures, cluster_id=""))  # type: ignore[type-var]
     assert not charts.bring_back()
+    assert failures == [TickResult.BUG]
     assert context.board.view.series_problem
     assert any(r.exc_info for r in caplog.records)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
 from ballast.daemon.acting.run_views import changes, run_view, throttles_to_restore
-from ballast.daemon.context.view import SETTLING, RunView
+from ballast.daemon.context.view import SETTLING, RunView, TickResult
 from ballast.daemon.process.health import RUN
 from ballast.daemon.process.logs import say
 from ballast.daemon.process.loop import Beat, BeatingClock
@@ -52,6 +52,8 @@ class DriverParts:
     ended: Callable[[RunResult], None] = lambda _: None
     refused: Callable[[str], None] = lambda _code: None
     """Told the code of each guard that holds moves of a run back, when what they refuse has changed."""
+    failed: Callable[[TickResult], None] = lambda _: None
+    """Told of each attempt that failed and is made again."""
     spawn: Spawn = in_a_thread
     server: str = "HOST:PORT"
     """How a person reaches the cluster."""
@@ -271,6 +273,7 @@ class DriverRunController:
         except Exception:
             log.exception("A bug in Ballast stopped the run; it is taken up again from the journal")
             self._note = "A bug in Ballast stopped the run; it is taken up again. See the log."
+            self._parts.failed(TickResult.BUG)
             return False
         return True
 
@@ -278,6 +281,7 @@ class DriverRunController:
         """The run stands in the journal: another attempt takes it up."""
         say(log, f"The run is held up: {failure}", level=logging.WARNING, failure=failure.id)
         self._note = failure.message
+        self._parts.failed(TickResult.FAILED)
         return False
 
     def _wait(self, seconds: float) -> None:

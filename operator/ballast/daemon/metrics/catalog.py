@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from ballast import __version__
 from ballast.core.cluster import UNKNOWN
-from ballast.daemon.context.view import Board, Role, RunView, View
+from ballast.daemon.context.view import Board, Role, RunView, TickResult, View
 from ballast.daemon.observing.figures import Figures
 
 Sample = tuple[tuple[str, ...], float]
@@ -435,6 +435,12 @@ COUNTED: Final[tuple[Spec, ...]] = (
         kind="counter",
     ),
     Spec(
+        name="ballast_attempts_failed_total",
+        help="Attempts beside the ticks that failed and are made again, by work (`run`: carrying a run out, `charts`: reading or keeping the page's charts) and result: failed or bug.",
+        labels=("work", "result"),
+        kind="counter",
+    ),
+    Spec(
         name="ballast_cluster_retries_total",
         help="Questions to the cluster that failed and were asked again, by what was asked.",
         labels=("operation",),
@@ -447,6 +453,9 @@ COUNTED: Final[tuple[Spec, ...]] = (
         kind="counter",
     ),
 )
+
+WORK: Final = ("run", "charts")
+"""What is done on threads beside the ticks, and made again where it fails."""
 
 CATALOG: Final = (*GAUGES, *COUNTED)
 
@@ -488,6 +497,20 @@ class Metrics:
             buckets=(0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300),
         )
         self.runs = Counter(runs.name, runs.help, runs.labels, registry=self.registry)
+        attempts = help_of["ballast_attempts_failed_total"]
+        self.attempts = Counter(attempts.name, attempts.help, attempts.labels, registry=self.registry)
+        for work in WORK:
+            for result in (TickResult.FAILED, TickResult.BUG):
+                self.attempts.labels(work, result.value)
         retries = help_of["ballast_cluster_retries_total"]
         self.retries = Counter(retries.name, retries.help, retries.labels, registry=self.registry)
         self.refusals = Counter(refusals.name, refusals.help, refusals.labels, registry=self.registry)
+
+    def expect_ticks(self, names: Iterable[str]) -> None:
+        """Begin their counts of bugs at 0: a series whose first value is 1 has no increase, and the first bug raises no alert."""
+        for name in names:
+            self.ticks.labels(name, TickResult.BUG.value)
+
+    def count_failure(self, work: str, result: TickResult) -> None:
+        """Count an attempt of ``WORK`` that failed."""
+        self.attempts.labels(work, result.value).inc()

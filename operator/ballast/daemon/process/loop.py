@@ -97,6 +97,11 @@ class Loop:
         """More to do, due at once; before the loop runs."""
         self._schedule += [_Schedule(tick, self.clock.monotonic_s()) for tick in ticks]
 
+    @property
+    def names(self) -> Sequence[str]:
+        """Of its ticks."""
+        return [entry.tick.name for entry in self._schedule]
+
     def run(self, stopping: Callable[[], bool]) -> None:
         """Go on until told to stop."""
         while not stopping():

@@ -86,6 +86,9 @@ class Service:
             self.parts.access.open()
         self.web = WebServer(build(web := self._web_parts()), build_probes(web), given.web)
         self._fill()
+        self.metrics.expect_ticks(
+            name for loop in (self.work, self.lock, self.journal_loop, self.pulse) for name in loop.names
+        )
 
     def _fill(self) -> None:
         """Give each loop its ticks."""
