@@ -204,6 +204,7 @@ FLEET_PLAN: Final = Table(
         Column("brokers", "int", "brokers of the cluster, before the scenario"),
         Column("partitions", "int", "partitions"),
         Column("bytes_stored", "bigint", "known bytes of all replicas"),
+        Column("sizes_unknown", "int", "replicas whose size is not known: `bytes_stored` lacks them"),
         Column(
             "status", "string", "`nothing-to-do`, `meets-all-goals`, `misses-some-goals`, `infeasible` or `not-planned`"
         ),

@@ -343,6 +343,12 @@ def test_the_fullest_disk_is_per_cent_of_the_disk() -> None:
     assert row["disk_full_after"] == max(900 - row["bytes_moved"], 100 + row["bytes_moved"]) / 1000
     text = page(FleetReport([row]), made_at="2026-11-21")
     assert section(text, "Clusters")[0][6] == "90 %"
+    assert (row["bytes_stored"], row["sizes_unknown"]) == (800, 0)
+    assert ", 800 B stored." in text
+    rows[0].sizes = (UNKNOWN,)
+    untold = plan_row(Member("c", build("c", brokers, (Topic("t", min_isr=1),), rows)), "balance", "")
+    assert (untold["bytes_stored"], untold["sizes_unknown"]) == (700, 1)
+    assert ", at least 700 B stored." in page(FleetReport([untold]), made_at="2026-11-21")
     grown = Member("c", state, Traffic(np.zeros(8, np.int64), np.zeros(8, np.int64), np.ones(8)))
     assert plan_row(grown, "grow", "10")["disk_full_before"] == 0.98
     silent = replace(state, brokers=tuple(replace(b, log_dirs=(LogDir("/d"),)) for b in brokers))

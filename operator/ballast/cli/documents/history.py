@@ -70,6 +70,9 @@ class FleetPlan(Part):
     brokers: int
     partitions: int
     bytes_stored: int
+    """Of the replicas whose size is known."""
+    sizes_unknown: int
+    """Replicas whose size is not."""
     status: str
     """A plan's status, or ``not-planned``."""
     detail: str

@@ -86,6 +86,9 @@ class BrokerLoss(Part):
     disk_bytes_before: int | None
     disk_bytes_after_repair: int | None
     disk_total_bytes: int | None
+    replica_bytes_before: int | None
+    """Of Kafka's replicas alone: known also where the broker does not tell how full its disks are."""
+    replica_bytes_after_repair: int | None
 
 
 class Loss(Document):

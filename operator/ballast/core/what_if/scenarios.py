@@ -91,6 +91,7 @@ def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
         "brokers": len(before.brokers),
         "partitions": len(before.partitions),
         "bytes_stored": int(np.maximum(before.partitions.size_bytes, 0).sum()),
+        "sizes_unknown": int((before.partitions.size_bytes < 0).sum()),
         "imbalance": imbalance(before).worst_ratio,
         "days_to_full": days_to_full(member),
         "log_dir_errors": [asdict(e) for e in log_dir_errors(before)],

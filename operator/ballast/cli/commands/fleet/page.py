@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ballast.core.cluster import STORAGE_ERROR
 from ballast.core.what_if import ADD_BROKERS, BALANCE, CHANGE_RF, GROW, LOSE_BROKER, LOSE_RACK
-from ballast.core.wording import human_bytes, human_many, human_names, human_percent, human_plan_status
+from ballast.core.wording import human_bytes, human_many, human_names, human_percent, human_plan_status, human_total
 
 if TYPE_CHECKING:
     from ballast.pipeline.fleet_store import FleetReport
@@ -40,7 +40,7 @@ def page(report: FleetReport, *, made_at: str) -> str:
     away = {c.name for c in report.unreachable}
     clusters = len({c.name for c in report.contacts} | {r["name"] for r in rows})
     balance = [r for r in rows if r["scenario"] == BALANCE] or _one_each(rows)
-    total = sum(r["bytes_stored"] for r in balance)
+    stored = human_total(sum(r["bytes_stored"] for r in balance), sum(r["sizes_unknown"] for r in balance))
     brokers, partitions = sum(r["brokers"] for r in balance), sum(r["partitions"] for r in balance)
     sections = (
         *(f'<p class="bad">{escape(sentence)}</p>' for sentence in notes(report)),
@@ -56,7 +56,7 @@ def page(report: FleetReport, *, made_at: str) -> str:
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>Kafka fleet</title><style>{_STYLE}</style><h1>Kafka fleet</h1>"
         f"<p>{human_many(clusters, 'cluster')}{f' ({len(away)} unreachable)' if away else ''}, "
-        f"{brokers:,} brokers, {partitions:,} partitions, {human_bytes(total)} stored. "
+        f"{brokers:,} brokers, {partitions:,} partitions, {stored} stored. "
         f"Made {escape(made_at)}.</p>{''.join(sections)}</html>"
     )
 

@@ -213,8 +213,8 @@ def show_loss(loss: Loss, repair: Plan, *, rate_bytes_per_s: int | None) -> None
                 f"{r.id} (lost)" if r.lost else str(r.id),
                 r.rack or "-",
                 f"{r.leaders_before} → {r.leaders_after}",
-                human_bytes(r.disk_bytes_before),
-                human_bytes(r.disk_bytes_after_repair),
+                _at_least(r.disk_bytes_before, r.replica_bytes_before),
+                _at_least(r.disk_bytes_after_repair, r.replica_bytes_after_repair),
                 _full(r),
             ]
             for r in rows
@@ -269,7 +269,7 @@ def _broker_rows(loss: Loss, repair: Plan) -> list[documents.BrokerLoss]:
         b.id: int(sizes[(loss.before.partitions.replica == b.id) & (sizes >= 0)].sum()) for b in loss.before.brokers
     }
     # What else lies on the disk, Kafka's or not, is there before and after.
-    other = {b.id: max(b.used_bytes - replicas[b.id], 0) if b.used_bytes >= 0 else 0 for b in loss.before.brokers}
+    other = {b.id: max(b.used_bytes - replicas[b.id], 0) if b.used_bytes >= 0 else None for b in loss.before.brokers}
     return [
         documents.BrokerLoss(
             id=b.id,
@@ -280,13 +280,20 @@ def _broker_rows(loss: Loss, repair: Plan) -> list[documents.BrokerLoss]:
             disk_bytes_before=_with(other[b.id], held[b.id]["before"].get("disk")),
             disk_bytes_after_repair=_with(other[b.id], held[b.id]["after"].get("disk")),
             disk_total_bytes=b.capacity_bytes if b.capacity_bytes > 0 else None,
+            replica_bytes_before=held[b.id]["before"].get("disk"),
+            replica_bytes_after_repair=held[b.id]["after"].get("disk"),
         )
         for b in loss.before.brokers
     ]
 
 
-def _with(other: int, replicas: int | None) -> int | None:
-    return None if replicas is None else other + replicas
+def _with(other: int | None, replicas: int | None) -> int | None:
+    return None if replicas is None or other is None else other + replicas
+
+
+def _at_least(disk: int | None, replicas: int | None) -> str:
+    """What lies on a broker's disks; where it does not tell, Kafka's replicas are the least that it is."""
+    return f"≥ {human_bytes(replicas)}" if disk is None and replicas is not None else human_bytes(disk)
 
 
 def _led(state: ClusterState) -> Counter[int]:
