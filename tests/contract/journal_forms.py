@@ -18,6 +18,8 @@ class JournalForm:
     open: Callable[[], Journal]
     clock: Clock
     lease_s: float
+    write_request: Callable[[str, bytes], None]
+    """Writes what Ballast did not: this under the id of a request."""
 
     def holder(self, who: str, *, lease_s: float | None = None) -> Holder:
         """A holder as a process start would name itself."""

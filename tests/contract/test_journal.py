@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
+import confluent_kafka as ck
 import pytest
 from tests.contract.journal_forms import JournalForm
 from tests.waiting import becomes
@@ -38,17 +42,37 @@ def form(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[JournalForm
 
         if request.param == "memory":
             store, clock = JournalStore(), SimClock()
-            yield JournalForm("memory", closing(lambda: MemoryJournal(store, clock)), clock, SHORT_LEASE_S)
+            yield JournalForm(
+                "memory", closing(lambda: MemoryJournal(store, clock)), clock, SHORT_LEASE_S, store.requests.__setitem__
+            )
         elif request.param == "file":
             path = tmp_path / "journal"
-            yield JournalForm("file", closing(lambda: FileJournal(path)), SystemClock(), SHORT_LEASE_S)
+            yield JournalForm(
+                "file", closing(lambda: FileJournal(path)), SystemClock(), SHORT_LEASE_S, partial(append_request, path)
+            )
         else:
             client = {"bootstrap.servers": request.getfixturevalue("kraft").bootstrap_server}
             topic = f"__ballast_test_{uuid.uuid4().hex[:12]}"
             make = closing(
                 lambda: TopicJournal(client, journal_topic=topic, requests_topic=f"{topic}_requests", timeout_s=60)
             )
-            yield JournalForm("topic", make, SystemClock(), SHORT_LEASE_S)
+            yield JournalForm(
+                "topic", make, SystemClock(), SHORT_LEASE_S, partial(send_request, client, f"{topic}_requests")
+            )
+
+
+def append_request(path: Path, request_id: str, data: bytes) -> None:
+    """One more line of a journal file."""
+    text = json.dumps([[f"request/{request_id}", data.decode()]], separators=(",", ":"))
+    with path.open("a") as file:
+        file.write(f"{hashlib.sha256(text.encode()).hexdigest()[:16]} {text}\n")
+
+
+def send_request(client: dict[str, str], topic: str, request_id: str, data: bytes) -> None:
+    """One more record of the topic."""
+    producer = ck.Producer(client)
+    producer.produce(topic, key=request_id.encode(), value=data, partition=0)
+    assert producer.flush(30) == 0
 
 
 def values(journal: Journal) -> dict[str, object]:
@@ -252,6 +276,28 @@ def test_requests_of_others_are_answered_by_the_holder(form: JournalForm) -> Non
     with pytest.raises(Refused, match="q-9"):
         holder.answer("q-9", "?")
     assert list(holder.read()) == []
+
+
+@pytest.mark.parametrize("data", [b"?", b'{"version":99,"value":{}}', b'{"version":1,"value":{"kind":"cancel"}}'])
+def test_a_request_that_cannot_be_read_is_no_order_and_is_named(form: JournalForm, data: bytes) -> None:
+    """One of a newer version, and what is none: the others are read, and the holder can say why this one is not obeyed."""
+    holder, laptop = form.open(), form.open()
+    holder.acquire(form.holder("daemon", lease_s=60))
+    cancel, pause = Request("q-1", "cancel", "bo", 1000, {"run": "7"}), Request("q-2", "pause", "ana", 2000, {})
+    for request in (cancel, pause):
+        laptop.request(request)
+    becomes(lambda: list(holder.requests()), [cancel, pause])
+    assert holder.skipped_requests() == {}
+    form.write_request("q-1", data)
+    form.write_request("q-3", data)
+    becomes(lambda: list(holder.requests()), [pause])
+    skipped = holder.skipped_requests()
+    assert list(skipped) == ["q-1", "q-3"]
+    assert all(why.startswith("The journal") for why in skipped.values())
+    with pytest.raises(Refused, match="q-1"):
+        holder.answer("q-1", "?")
+    laptop.request(cancel)
+    becomes(lambda: [list(holder.requests()), list(holder.skipped_requests())], [[cancel, pause], ["q-3"]])
 
 
 def test_the_holder_alone_removes_it_with_everything_in_it(form: JournalForm) -> None:

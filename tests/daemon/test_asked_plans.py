@@ -24,6 +24,7 @@ from tests.daemon.rig import (
     observe,
     propose,
     publish_proposals,
+    read_journal_view,
 )
 from tests.daemon.test_api import sent, validator
 from tests.page.conftest import a_plan
@@ -39,7 +40,7 @@ from ballast.daemon.web import api
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Record, Request
 from ballast.sim.clock import SimClock
-from ballast.sim.journal import JournalStore
+from ballast.sim.journal import JournalStore, MemoryJournal
 from ballast.sim.model import SimBroker
 from ballast.sim.world import SimWorld
 
@@ -366,6 +367,20 @@ def test_a_plan_that_another_version_wrote_is_not_shown(kept: dict[str, Any]) ->
     """Rather none than half of one, or a page that cannot be drawn."""
     found = decisions_in([Record(ASKED_KEY, kept), Record(ANSWERS_KEY, kept)])
     assert (found.asked, found.answers) == (None, ())
+    assert found.not_shown == ("the plan that was asked for", "the answers to requests")
+    assert decisions_in([Record(ASKED_KEY, WHOLE), Record(ANSWERS_KEY, {"answers": []})]).not_shown == ()
+
+
+def test_what_another_version_wrote_is_said_by_who_reads_it(context: Rig, clock: SimClock) -> None:
+    """In the sentence of the journal's tick, which stands on the page and, when it changes, in the log."""
+    store = JournalStore()
+    leader, standby = MemoryJournal(store, clock), context
+    standby.reading_journal = MemoryJournal(store, clock)
+    leader.acquire(holder("newer"))
+    assert "Another version" not in read_journal_view(standby)
+    leader.append([Record(ASKED_KEY, {**WHOLE, "more": 1})])
+    told = read_journal_view(standby)
+    assert "Another version wrote the plan that was asked for: only the page of the process that holds the lock" in told
 
 
 MB = 1_000_000

@@ -31,6 +31,7 @@ from ballast.core.throttles import LEADER_RATE, LedgerEntry, Setting
 from ballast.daemon.acting.decisions import PAUSE_KEY
 from ballast.daemon.acting.policy import DaemonPolicy, Mode
 from ballast.daemon.context.view import Board, Role, RunView
+from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process.lock import GIVE_WAY_S
 from ballast.errors import Refused, Unavailable
 from ballast.executor.driver.driver import Driver
@@ -99,6 +100,30 @@ def test_a_take_over_gives_the_lock_to_the_one_who_asked(world: SimWorld, clock:
     laptop.release()
     clock.sleep(GIVE_WAY_S + 1)
     assert "Took the lock" in keep_lock(second, holder("second"))
+
+
+def test_a_request_that_cannot_be_read_is_told_once_and_counted(
+    world: SimWorld, clock: SimClock, store: JournalStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may be a person's cancel, sent by a newer version: the holder says that it does not obey, and a standby says nothing."""
+    leader, standby = daemon(world, clock, store), daemon(world, clock, store)
+    keep_lock(leader, holder("first"))
+    answer_requests(leader)
+    assert leader.board.view.requests_skipped == 0
+    store.requests |= {"r-newer": b'{"version":99,"value":{}}', "r-none": b"?"}
+    for _ in range(2):
+        answer_requests(leader)
+        answer_requests(standby)
+    why = "The journal was written by a newer Ballast (version 99; this one reads 1)."
+    assert [r.getMessage() for r in caplog.records if "cannot be read" in r.getMessage()] == [
+        f"2 requests in the journal cannot be read and will not be answered: r-newer, r-none. {why}"
+    ]
+    assert (leader.board.view.requests_skipped, standby.board.view.requests_skipped) == (2, None)
+    counts = [Metrics(rig.board).registry.get_sample_value("ballast_requests_unreadable") for rig in (leader, standby)]
+    assert counts == [2.0, None]
+    store.requests.clear()
+    answer_requests(leader)
+    assert leader.board.view.requests_skipped == 0
 
 
 def test_nothing_is_begun_while_the_lock_is_given_up(

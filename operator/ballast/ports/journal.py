@@ -209,6 +209,10 @@ class Journal(Protocol):
         """Requests and their answers, oldest first; needs no lock."""
         ...
 
+    def skipped_requests(self) -> Mapping[str, str]:
+        """Of the last ``requests``: by id, why a request cannot be read and is not obeyed."""
+        ...
+
     def answer(self, request_id: str, answer: str, *, refused: bool = False) -> None:
         """Say what came of a request; holder only."""
         ...

@@ -97,16 +97,43 @@ def encode_request(request: Request) -> bytes:
     return encode_value(_as_dict(request))
 
 
-def decode_request(key: str, data: bytes) -> Request | None:
-    """Undo ``encode_request``; None for what this Ballast cannot read.
+def decode_request(key: str, data: bytes) -> Request:
+    """Undo ``encode_request``; raises ``Refused`` for a newer version, ``Corrupt`` for what is none of ours."""
+    return _built(Request, key, decode_value(key, data))
+
+
+class RequestsView:
+    """What a log of requests says, entry by entry.
 
     Many may write requests, one reads them: what is not one, or is one of a newer version, is no order and must not keep
-    the holder from its work.  Its sender waits for an answer in vain, and says so.
+    the holder from its work.  It is named; its sender waits for an answer in vain, and says so.
     """
-    try:
-        return _built(Request, key, decode_value(key, data))
-    except BallastError:
-        return None
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self.known: dict[str, Request] = {}
+        self.skipped: dict[str, str] = {}
+        """By id, why a request cannot be read."""
+        for key, data in entries:
+            self.apply(key, data)
+
+    def apply(self, key: str, data: bytes | None) -> None:
+        """Take the next entry of the log; an answer is not undone by the request that is sent once more."""
+        self.skipped.pop(key, None)
+        known = self.known.pop(key, None)
+        if data is None:
+            return
+        try:
+            request = decode_request(key, data)
+        except BallastError as failure:
+            self.skipped[key] = failure.message
+            return
+        if known is None or known.answer is None or request.answer is not None:
+            known = request
+        self.known[key] = known
+
+    def in_order(self) -> list[Request]:
+        """Requests and their answers, oldest first."""
+        return sorted(self.known.values(), key=lambda r: (r.at_ms, r.id))
 
 
 _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {

@@ -6,7 +6,7 @@ not survive here.  The fence is an epoch that each ``acquire`` raises, as the br
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ballast.errors import Fenced, JournalLost, Refused, Unavailable
@@ -15,7 +15,7 @@ from ballast.ports.journal_codec import (
     LEASE_KEY,
     Entry,
     JournalView,
-    decode_request,
+    RequestsView,
     encode_lease,
     encode_record,
     encode_request,
@@ -68,6 +68,7 @@ class MemoryJournal:
         self._epoch: int | None = None
         self._holder: Holder | None = None
         self._beat = 0
+        self._skipped: Mapping[str, str] = {}
         self._held = HeldLease(0.0)
         self._generation = store.generation
         self._view = JournalView()
@@ -195,20 +196,26 @@ class MemoryJournal:
     def request(self, request: Request) -> None:
         """Leave a request for the holder."""
         self._spend()
-        self._store.requests.setdefault(request.id, encode_request(request))
+        if request.id not in RequestsView(self._store.requests.items()).known:
+            self._store.requests[request.id] = encode_request(request)
 
     def requests(self) -> Sequence[Request]:
         """Requests and their answers, oldest first."""
         self._spend()
-        return [r for key, data in self._store.requests.items() if (r := decode_request(key, data)) is not None]
+        found = RequestsView(self._store.requests.items())
+        self._skipped = found.skipped
+        return list(found.known.values())
+
+    def skipped_requests(self) -> Mapping[str, str]:
+        """Of the last ``requests``: by id, why a request cannot be read."""
+        return self._skipped
 
     def answer(self, request_id: str, answer: str, *, refused: bool = False) -> None:
         """Say what came of a request."""
         self._require_holder()
         self._spend()
         self._write([])
-        data = self._store.requests.get(request_id)
-        request = None if data is None else decode_request(request_id, data)
+        request = RequestsView(self._store.requests.items()).known.get(request_id)
         if request is None:
             raise Refused(f"There is no request {request_id}.")
         self._store.requests[request_id] = encode_request(replace(request, answer=answer, refused=refused))

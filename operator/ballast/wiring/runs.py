@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
@@ -14,7 +15,7 @@ from typing import Final
 from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
-from ballast.errors import BallastError, Refused, UsageError
+from ballast.errors import BallastError, Fenced, Refused, UsageError
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Listener, RunResult
 from ballast.executor.driver.inbound import Gauge
@@ -31,6 +32,8 @@ from ballast.ports.journal import Holder, Journal, Request, begun_in
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import open_journal, this_process
+
+logger = logging.getLogger("ballast.runs")
 
 LEAVES_WITHIN_S: Final = 15.0
 """How long giving the lock back may delay the end of the process."""
@@ -122,7 +125,7 @@ def writer(
     try:
         yield Writer(opened, log, Driver(opened.cluster, log, clock, listener, server=opened.bootstrap_server), clock)
     finally:
-        _let_go(log)
+        _let_go(log, me)
 
 
 def ask_to_let_go(log: Journal, by: str, *, wait_s: float) -> str | None:
@@ -148,21 +151,28 @@ def _answer_own(log: Journal, letter: str) -> None:
         log.answer(letter, "the lock was free already")
 
 
-def _let_go(log: Journal) -> None:
+def _let_go(log: Journal, holder: Holder) -> None:
     """Give the lock up and let the connections go, in bounded time: a journal that cannot be reached ends the lease by itself."""
 
     def leave() -> None:
         try:
             log.release()
-        except BallastError:
-            pass
+        except Fenced:
+            pass  # It is another process's already.
+        except BallastError as failure:
+            tell(failure.message)
         finally:
             log.close()
+
+    def tell(why: str) -> None:
+        logger.warning("The lock of this cluster was not released and lapses after %g s: %s", holder.lease_s, why)
 
     # In a thread that ends with the process: a client that waits for its time-out must not delay the process's end.
     leaving = threading.Thread(target=leave, name="ballast-leave", daemon=True)
     leaving.start()
     leaving.join(LEAVES_WITHIN_S)
+    if leaving.is_alive():
+        tell("the journal did not answer in time.")
 
 
 def foreseen_pace(cluster: ClusterReader, state: ClusterState, plan: Plan, policy: ExecutionPolicy) -> Pace:

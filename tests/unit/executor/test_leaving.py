@@ -104,6 +104,17 @@ def test_a_request_counts_as_long_as_its_sender_may_wait(
     assert request.answer == (FORGOTTEN if status == "done" else "run r is left for you")
 
 
+def test_a_request_that_cannot_be_read_is_told_once() -> None:
+    """It may be a cancel of a newer version, whose sender waits; the run goes on."""
+    s = scene()
+    s.store.requests["q"] = b'{"version":99,"value":{}}'
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
+    why = "The journal was written by a newer Ballast (version 99; this one reads 1)."
+    assert [n for n in notes(s) if n.code == "request-not-read"] == [
+        Note("request-not-read", {"request": "q", "message": why})
+    ]
+
+
 def test_the_lock_counts_one_move_as_one() -> None:
     """What it says of the holder is read by people."""
     s = scene()

@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from ballast.ports.journal_codec import (
     LEASE_KEY,
     Entry,
     JournalView,
-    decode_request,
+    RequestsView,
     encode_lease,
     encode_record,
     encode_request,
@@ -55,6 +55,7 @@ class FileJournal:
         self._epoch: int | None = None
         self._holder: Holder | None = None
         self._beat = 0
+        self._skipped: Mapping[str, str] = {}
         self._held = HeldLease(0.0)
 
     # The lock
@@ -159,13 +160,19 @@ class FileJournal:
     def request(self, request: Request) -> None:
         """Leave a request for the holder; one with a known id is not written again."""
         with self._locked() as file:
-            if all(r.id != request.id for r in self._requests()):
+            if request.id not in self._requests().known:
                 self._append(file, [(_REQUEST + request.id, encode_request(request))])
 
     def requests(self) -> Sequence[Request]:
         """Requests and their answers, oldest first."""
         with self._shared():
-            return self._requests()
+            found = self._requests()
+        self._skipped = found.skipped
+        return found.in_order()
+
+    def skipped_requests(self) -> Mapping[str, str]:
+        """Of the last ``requests``: by id, why a request cannot be read."""
+        return self._skipped
 
     def answer(self, request_id: str, answer: str, *, refused: bool = False) -> None:
         """Say what came of a request."""
@@ -325,9 +332,9 @@ class FileJournal:
     def _stored_epoch(self) -> int:
         return int(dict(self._view.entries()).get(_EPOCH, b"0"))
 
-    def _requests(self) -> list[Request]:
-        found = [decode_request(k, data) for k, data in self._view.entries() if k.startswith(_REQUEST)]
-        return sorted(filter(None, found), key=lambda r: (r.at_ms, r.id))
+    def _requests(self) -> RequestsView:
+        entries = self._view.entries()
+        return RequestsView((k.removeprefix(_REQUEST), data) for k, data in entries if k.startswith(_REQUEST))
 
     def _require_holder(self) -> Holder:
         if self._holder is None:

@@ -13,7 +13,7 @@ from ballast.adapters.kafka import librdkafka
 from ballast.adapters.kafka.identity import ClusterIdentity
 from ballast.errors import JournalLost, Unavailable
 from ballast.ports.journal import Request
-from ballast.ports.journal_codec import decode_request, encode_request
+from ballast.ports.journal_codec import RequestsView, encode_request
 
 CONFIGS: Final = {
     "cleanup.policy": "compact,delete",
@@ -33,7 +33,7 @@ class RequestsTopic:
         self._client = client
         self._timeout_s = timeout_s
         self._log = TopicLog(client, topic, timeout_s=timeout_s, identity=identity)
-        self._requests: dict[str, Request] = {}
+        self.view = RequestsView()
 
     def ensure(self) -> bool:
         """Create the topic where it is missing; whether that was done."""
@@ -41,18 +41,18 @@ class RequestsTopic:
 
     def remake(self) -> None:
         """Make the topic again where it was lost; requests that stood in it are forgotten, and can be sent again."""
-        self._requests = {}
+        self.view = RequestsView()
         self._log.rebuild(CONFIGS)
 
     def delete(self) -> None:
         """Delete the topic with every request in it."""
-        self._requests = {}
+        self.view = RequestsView()
         self._log.delete()
 
     def send(self, request: Request) -> None:
         """Leave a request; one with a known id is not sent again."""
         self.ensure()
-        if request.id in self.read(holds_lock=False):
+        if request.id in self.read(holds_lock=False).known:
             return
         failures: list[ck.KafkaError] = []
         with translated("take the request"):
@@ -70,27 +70,20 @@ class RequestsTopic:
         if left:
             raise Unavailable("The cluster did not take the request in time.")
 
-    def read(self, *, holds_lock: bool) -> dict[str, Request]:
-        """Every request by its id.  Of a loss a reader is told once; the holder until it has made the topic again."""
+    def read(self, *, holds_lock: bool) -> RequestsView:
+        """Every request.  Of a loss a reader is told once; the holder until it has made the topic again."""
         try:
             entries = self._log.new_entries(whole=False)
         except JournalLost:
             if not holds_lock:
-                self._requests = {}
+                self.view = RequestsView()
                 self._log.forget()
             raise
         for key, data in entries:
-            if data is None:
-                self._requests.pop(key, None)
-                continue
-            request, known = decode_request(key, data), self._requests.get(key)
-            if request is None:
-                continue
-            if known is None or known.answer is None or request.answer is not None:
-                self._requests[key] = request
-        return self._requests
+            self.view.apply(key, data)
+        return self.view
 
     def close(self) -> None:
         """Let the connections go."""
         self._log.close()
-        self._requests = {}
+        self.view = RequestsView()

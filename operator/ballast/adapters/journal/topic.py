@@ -353,15 +353,18 @@ class TopicJournal:
     def requests(self) -> Sequence[Request]:
         """Requests and their answers, oldest first."""
         with self._turn:
-            return sorted(
-                self._requests.read(holds_lock=self._holder is not None).values(), key=lambda r: (r.at_ms, r.id)
-            )
+            return self._requests.read(holds_lock=self._holder is not None).in_order()
+
+    def skipped_requests(self) -> Mapping[str, str]:
+        """Of the last ``requests``: by id, why a request cannot be read."""
+        with self._turn:
+            return dict(self._requests.view.skipped)
 
     def answer(self, request_id: str, answer: str, *, refused: bool = False) -> None:
         """Say what came of a request, in the same transaction as the beat that proves us to be the holder."""
         with self._turn:
             self._require_holder()
-            request = self._requests.read(holds_lock=True).get(request_id)
+            request = self._requests.read(holds_lock=True).known.get(request_id)
             if request is None:
                 raise Refused(f"There is no request {request_id}.")
             self._transact([], answered=replace(request, answer=answer, refused=refused))

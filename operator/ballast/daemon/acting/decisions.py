@@ -49,6 +49,8 @@ class Decisions:
     """The plan that was asked for on some page, as the leader shows it."""
     answers: tuple[Answer, ...] = ()
     """What that one answered last."""
+    not_shown: tuple[str, ...] = ()
+    """What of these two another version wrote, and this one cannot read: then that one's page is where it is."""
 
 
 def decisions_in(records: Iterable[Record]) -> Decisions:
@@ -58,6 +60,7 @@ def decisions_in(records: Iterable[Record]) -> Decisions:
     rejected = {kind: found[_rejected(kind)] for kind in ActionKind if _rejected(kind) in found}
     approved = {kind: found[_approved(kind)] for kind in ActionKind if _approved(kind) in found}
     drains = [_drain(record) for key, record in found.items() if key.startswith(_DRAIN)]
+    shown, told = (None if asked is None else _plan(asked.value)), ([] if answers is None else _answers(answers.value))
     return Decisions(
         pause=None if pause is None else read_record(pause, _pause),
         rejected={kind: read_record(record, lambda r: r.text("plan")) for kind, record in rejected.items()},
@@ -66,8 +69,12 @@ def decisions_in(records: Iterable[Record]) -> Decisions:
             for kind, record in approved.items()
         },
         drains=tuple(sorted(drains, key=lambda d: d.broker)),
-        asked=None if asked is None else _plan(asked.value),
-        answers=() if answers is None else _answers(answers.value),
+        asked=shown,
+        answers=tuple(told or ()),
+        not_shown=(
+            *(("the plan that was asked for",) if asked is not None and shown is None else ()),
+            *(("the answers to requests",) if told is None else ()),
+        ),
     )
 
 
@@ -99,7 +106,7 @@ def shared_records(asked: PlanView | None, answers: tuple[Answer, ...]) -> list[
 
 
 def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
-    """None where another version wrote what this one does not know: then its page is where the plan is."""
+    """None where another version wrote what this one does not know."""
     if value is None or value.keys() - PlanView.__dataclass_fields__.keys():
         return None
     try:
@@ -110,11 +117,12 @@ def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
         return None
 
 
-def _answers(value: Mapping[str, Any] | None) -> tuple[Answer, ...]:
+def _answers(value: Mapping[str, Any] | None) -> list[Answer] | None:
+    """None where another version wrote what this one does not know."""
     try:
-        return () if value is None else tuple(Answer(**answer) for answer in value["answers"])
+        return [] if value is None else [Answer(**answer) for answer in value["answers"]]
     except (KeyError, TypeError):
-        return ()
+        return None
 
 
 def _rejected(kind: ActionKind) -> str:

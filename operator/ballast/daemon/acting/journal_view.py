@@ -75,7 +75,11 @@ class JournalReader:
             else ""
         )
         skipped = f" {human_many(len(journal_view.skipped), 'other')} cannot be read." if journal_view.skipped else ""
-        return f"{human_many(len(journal_view.history), 'run')} ended so far.{skipped}{owed}"
+        unshown = "".join(
+            f" Another version wrote {what}: only the page of the process that holds the lock shows it."
+            for what in self.decisions.not_shown
+        )
+        return f"{human_many(len(journal_view.history), 'run')} ended so far.{skipped}{owed}{unshown}"
 
     def show_run(self) -> str:
         """Publish how far the run in flight has come; elsewhere what the journal tells of the one that another process carries out."""

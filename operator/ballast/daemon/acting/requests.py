@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Final, NamedTuple
 
 from ballast.core.cluster.drain import refuse_drained
-from ballast.core.wording import human_many
+from ballast.core.wording import human_many, human_names
 from ballast.daemon.acting.decisions import pause_record, shared_records
 from ballast.daemon.acting.drains import Drains, drained_by
 from ballast.daemon.acting.policy import LivePolicy
@@ -56,6 +56,8 @@ class Requests:
     asked: AskedPlans
     inbox: SimpleQueue[Request] = field(default_factory=SimpleQueue)
     """What the page of a process that only observes was asked."""
+    _told: set[str] = field(default_factory=set)
+    """Requests of which it was said that they cannot be read."""
 
     def submit(self, request: Request) -> None:
         """Take a request from the page: into the journal, so that the leader finds it, whichever replica was asked.
@@ -91,6 +93,7 @@ class Requests:
                 if self.access.give_way:
                     # Only now: it takes a while, and the lock tick, which gives the lock up, does not wait for the answer.
                     self.access.stop()
+            self._tell_skipped(self.access.reading.skipped_requests())
             self._share(self.access.journal)
         self.permissions.publish()
         return f"Answered {human_many(answered, 'request')}." if answered else "No requests."
@@ -122,6 +125,20 @@ class Requests:
             "rollback": self._cancel,
             "take-over": self._take_over,
         }
+
+    def _tell_skipped(self, skipped: Mapping[str, str]) -> None:
+        """Say of every request that cannot be read, once, that it is not obeyed: its sender waits for an answer."""
+        new = skipped.keys() - self._told
+        self._told = set(skipped)
+        if new:
+            say(
+                log,
+                f"{human_many(len(new), 'request')} in the journal cannot be read and will not be answered: "
+                f"{human_names(sorted(new))}. {skipped[min(new)]}",
+                level=logging.WARNING,
+            )
+        if self.board.view.requests_skipped != len(skipped):
+            self.board.publish(requests_skipped=len(skipped))
 
     def _share(self, journal: Journal) -> None:
         """Let the other replicas' pages show the plan that was asked for, and the answers: the person who asked may look at any of them."""

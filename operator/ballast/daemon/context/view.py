@@ -303,6 +303,8 @@ class View:
     """Throttles that Ballast set and has not yet removed."""
     answers: tuple[Answer, ...] = ()
     """The newest ones, oldest first."""
+    requests_skipped: int | None = None
+    """Requests in the journal that this version cannot read; None in a process that answers none."""
     series: tuple[Point, ...] = ()
     series_problem: str = ""
     """Why points of earlier processes are missing, or new ones are not kept; empty where nothing fails."""

@@ -315,6 +315,11 @@ GAUGES: Final[tuple[Spec, ...]] = (
         samples=lambda v: [((o.code, str(o.blocking).lower()), 1.0) for o in v.others],
     ),
     Spec(
+        name="ballast_requests_unreadable",
+        help="Requests in the journal that this process cannot read (of a newer version, or not Ballast's), and so does not answer; absent where another one answers them.",
+        samples=_one(lambda v: v.requests_skipped if v.role is Role.LEADER else None),
+    ),
+    Spec(
         name="ballast_plans",
         help="Plans that exist and were not started; waiting is true where a person's approval would start one.",
         labels=("action", "waiting"),

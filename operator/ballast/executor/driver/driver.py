@@ -91,6 +91,8 @@ class Driver:
         self._listener = listener or Silence()
         self._throttler = Throttler(cluster, clock, self._journal.renew)
         self._commands = Commands()
+        self._not_read: set[str] = set()
+        """Requests of which it was said that they cannot be read."""
         self._leave = threading.Event()
         self._endures_s = math.inf
         self._gauge: Gauge | None = None
@@ -420,6 +422,10 @@ class Driver:
                 self.leave()
             else:
                 self.ask(asked.command, run=self._current.id, by=asked.by)
+        for request, why in self._journal.skipped_requests().items():
+            if request not in self._not_read:
+                self._not_read.add(request)
+                self._note(Note("request-not-read", {"request": request, "message": why}))
 
     def _measure_once(self) -> None:
         """Before the first throttled move: what do producers write, and at which rates does that let the run begin?"""

@@ -17,6 +17,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "take-over": "{by} takes over.",
     "asked": "{by} asks to {command}.",
     "asked-too-late": "{command}: run {run} had already finished.",
+    "request-not-read": "Request {request} in the journal cannot be read and is not obeyed: {message}",
     "tried-again": "{message} It is tried again.",
     "unanswered": "No answer to {effect}: {message} The next look shows what came of it.",
     # Throttles.

@@ -6,7 +6,7 @@ may have written in between: it must not write under the new acquisition, althou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ballast.errors import Fenced
 from ballast.ports.journal import Journal, Record, Request
@@ -46,6 +46,10 @@ class OneTerm:
     def requests(self) -> Sequence[Request]:
         """``Journal.requests``."""
         return self._own().requests()
+
+    def skipped_requests(self) -> Mapping[str, str]:
+        """``Journal.skipped_requests``."""
+        return self._own().skipped_requests()
 
     def answer(self, request_id: str, answer: str, *, refused: bool = False) -> None:
         """``Journal.answer``."""
