@@ -41,6 +41,8 @@ class TopicMark:
         """The topic has held a record right before this offset."""
         self._looked_s = float("-inf")
         self._lost_since_s: float | None = None
+        self._suspected = ""
+        """How it was lost by the newest look that showed a loss."""
         self.how_lost = ""
         """How it was lost last; outlives ``forget``."""
 
@@ -65,19 +67,30 @@ class TopicMark:
         ``KafkaException`` when no broker answers: nothing is known then.
         """
         while now or time.monotonic() - self._looked_s >= LOOK_EVERY_S:
-            loss = self._compare(admin)
+            loss, end_known = self._compare(admin)
             self._looked_s = time.monotonic()
             if loss is None:
-                self._lost_since_s = None
+                # The topic stands, and its leader does not say where it ends: that takes back no end that was too low before.
+                if end_known or self._suspected != "truncated":
+                    self._lost_since_s = None
                 return
-            since = self._lost_since_s = self._lost_since_s or self._looked_s
-            if self._looked_s - since >= BELIEVED_S:
+            self._suspected = loss.how
+            if self._lost_since_s is None:
+                self._lost_since_s = self._looked_s
+            if self._looked_s - self._lost_since_s >= BELIEVED_S:
                 self.how_lost = loss.how
                 raise loss
             now = True
             time.sleep(0.5)
 
-    def _compare(self, admin: AdminClient) -> JournalLost | None:
+    def _compare(self, admin: AdminClient) -> tuple[JournalLost | None, bool]:
+        """How the topic is lost, if it is, and whether its leader told where it ends."""
+        if (loss := self._compare_id(admin)) is not None:
+            return loss, False
+        end = self._high_watermark(admin)
+        return (self._truncated(end) if end is not None and end < self._end else None), end is not None
+
+    def _compare_id(self, admin: AdminClient) -> JournalLost | None:
         found = self._found(admin)
         if found is None:
             return JournalLost(
@@ -91,8 +104,7 @@ class TopicMark:
                     f"{self._topic} was deleted and made again: its topic id was {before} and is {found}.",
                     hint="What it holds now was not written by this process.",
                 )
-        end = self._high_watermark(admin)
-        return self._truncated(end) if end is not None and end < self._end else None
+        return None
 
     def _truncated(self, end: int) -> JournalLost:
         return JournalLost(

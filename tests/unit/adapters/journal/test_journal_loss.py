@@ -10,14 +10,14 @@ import confluent_kafka as ck
 import pytest
 
 from ballast.adapters.journal import loss as journal_loss
-from ballast.adapters.journal.loss import NO_ID, TopicMark
+from ballast.adapters.journal.loss import BELIEVED_S, NO_ID, TopicMark
 from ballast.errors import JournalLost
 
 
 class Brokers:
-    """Answer for one topic: its id (None: there is none) and its end."""
+    """Answer for one topic: its id (None: there is none) and its end (None: its leader does not say)."""
 
-    def __init__(self, *answers: tuple[str | None, int]) -> None:
+    def __init__(self, *answers: tuple[str | None, int | None]) -> None:
         self._answers = list(answers)
 
     def describe_topics(self, topics: Any, **_: object) -> dict[str, Future[Any]]:
@@ -34,7 +34,11 @@ class Brokers:
     def list_offsets(self, places: dict[Any, Any], **_: object) -> dict[Any, Future[Any]]:
         """The next end."""
         answer: Future[Any] = Future()
-        answer.set_result(SimpleNamespace(offset=self._answers[0][1]))
+        end = self._answers[0][1]
+        if end is None:
+            answer.set_exception(ck.KafkaException(ck.KafkaError(ck.KafkaError.LEADER_NOT_AVAILABLE)))
+        else:
+            answer.set_result(SimpleNamespace(offset=end))
         self._next()
         return dict.fromkeys(places, answer)
 
@@ -54,7 +58,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_loss, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
 
 
-def looked(mark: TopicMark, *answers: tuple[str | None, int]) -> str | None:
+def looked(mark: TopicMark, *answers: tuple[str | None, int | None]) -> str | None:
     """How it is lost; None where it is not."""
     try:
         mark.look(Brokers(*answers), now=True)
@@ -100,3 +104,23 @@ def test_a_record_of_ours_where_another_one_stood_tells_too() -> None:
     mark.wrote(9)
     with pytest.raises(JournalLost):
         mark.wrote(5)
+
+
+def test_a_leader_that_does_not_say_takes_back_no_loss() -> None:
+    """An end that was too low is believed as soon as it shows again; one that is as it should be ends the suspicion."""
+    for answers, how in (
+        ([("a", 4), ("a", None)], "truncated"),
+        ([("a", 4), ("a", 9)], None),
+    ):
+        mark = known("a", 9)
+        assert looked(mark, *answers) is None
+        journal_loss.time.sleep(BELIEVED_S)
+        assert looked(mark, ("a", 4), ("a", 9)) == how
+
+
+def test_a_leader_that_does_not_say_ends_the_suspicion_that_the_topic_was_deleted() -> None:
+    """The topic is there, with its own id: a broker that has just started had not heard of it."""
+    mark = known("a", 9)
+    assert looked(mark, (None, 0), ("a", None)) is None
+    journal_loss.time.sleep(BELIEVED_S)
+    assert looked(mark, (None, 0), ("a", 9)) is None
