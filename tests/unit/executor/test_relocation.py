@@ -93,6 +93,23 @@ def test_a_copy_that_another_user_stops_is_not_begun_again(two_dirs: Scene) -> N
     assert two_dirs.throttles() == {}
 
 
+def test_a_copy_that_another_user_stops_between_two_processes_is_not_begun_again(two_dirs: Scene) -> None:
+    """The journal knows that it was seen: the next process does not take it for one whose order was lost."""
+    clock = two_dirs.world.clock
+    clock.at(clock.monotonic_s() + 100, two_dirs.driver.leave)
+    move = Move(T, 0, (1, 2), (1, 2), 50 * MB, log_dirs=("/data/1", "any"))
+    assert two_dirs.driver.execute(two_dirs.plan(move), SLOW, run_id="r").status == "left"
+    two_dirs.journal.release()
+    assert ("/data/1", True) in dirs_of(two_dirs, 1)
+    two_dirs.cluster.alter_log_dirs({(T0, 1): "/data/0"})
+    driver = two_dirs.process()
+    (run,) = driver.open_runs()
+    result = driver.resume(run)
+    assert reasons(result) == [("copy-gone", {"broker": 1})]
+    assert dirs_of(two_dirs, 1) == [("/data/0", False)]
+    assert two_dirs.throttles() == {}
+
+
 def test_bytes_between_log_dirs_are_counted(two_dirs: Scene) -> None:
     """They grow from nothing to all, and the time left can be told."""
     move = Move(T, 0, (1, 2), (1, 2), 50 * MB, log_dirs=("/data/1", "/data/1"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from tests.unit.executor.scenes import MB, T
 
-from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, RateShortfall, Setting
 from ballast.executor.machine.notes import Note, Value, note
@@ -20,6 +20,7 @@ from ballast.executor.machine.stalls import CAUSES, stall_cause
 from ballast.ports.cluster import BrokerLogs, PartitionState, ReplicaLog
 
 NAME = TopicPartition(T, 0)
+UNTOLD = LogDir("/data/1")
 DIR = LogDir("/data/0", total_bytes=1000 * MB, usable_bytes=800 * MB)
 
 CRAWLS = note(
@@ -180,6 +181,15 @@ FETCHES: dict[str, Value] = {
             note("disk-full", broker=3, free=50 * MB - 1, left=50 * MB),
         ),
         (
+            Night(dirs=(replace(DIR, usable_bytes=20 * MB), UNTOLD)),
+            note("disk-full", broker=3, free=20 * MB, left=50 * MB),
+        ),
+        (
+            Night(dirs=(replace(DIR, usable_bytes=UNKNOWN), replace(UNTOLD, usable_bytes=20 * MB))),
+            note("fetch-errors", **FETCHES),
+        ),
+        (Night(dirs=(replace(DIR, usable_bytes=UNKNOWN),)), note("fetch-errors", **FETCHES)),
+        (
             Night(between_dirs=True),
             note("log-dir-copy", partition="t-0", dirs={3: "/data/1"}, left=50 * MB),
         ),
@@ -197,7 +207,10 @@ FETCHES: dict[str, Value] = {
     ],
 )
 def test_a_cause_has_its_figures(night: Night, said: Note) -> None:
-    """Just enough room is room, broker 0 is a leader, one record too few is no copy, and what was not read says nothing."""
+    """Just enough room is room, broker 0 is a leader, one record too few is no copy, and what was not read says nothing.
+
+    A log dir whose room is unknown says nothing of the others; where it holds the copy, nothing is said.
+    """
     assert night.note() == said
 
 

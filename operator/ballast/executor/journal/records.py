@@ -24,7 +24,7 @@ from ballast.executor.machine.notes import Note, code_of, journaled, text_of
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import done_of, total_of
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Status
-from ballast.executor.machine.stages import ENDED_CODES, STAGES, Cancelling, Ended, Reassigning, Stage
+from ballast.executor.machine.stages import ENDED_CODES, STAGES, Cancelling, Ended, Reassigning, Relocating, Stage
 from ballast.ports.journal import STRANGE_HINT, Corrupt, Record, read_record
 
 T = TypeVar("T")
@@ -153,6 +153,9 @@ def _dump_stage(stage: Stage) -> dict[str, Any]:
             return {"stage": stage.code, "outcome": outcome}
         case Reassigning(raced=True) | Cancelling(raced=True):
             return {"stage": stage.code, "raced": True}
+        case Relocating(seen_on=seen) if seen:
+            # Without it the next process would take a copy that another user stopped meanwhile for one that never began.
+            return {"stage": stage.code, "seen_on": sorted(seen)}
     return {"stage": stage.code}
 
 
@@ -419,6 +422,8 @@ def _stage(r: Reader) -> Stage:
         raise r.wrong("stage", "the stage of a move")
     if issubclass(kind, Ended):
         return kind(r.text("outcome") if r.has("outcome") else "")
+    if kind is Relocating:
+        return Relocating(seen_on=frozenset(r.integers("seen_on")) if r.has("seen_on") else frozenset())
     return kind(raced=raced) if issubclass(kind, Reassigning | Cancelling) else kind()
 
 

@@ -120,9 +120,11 @@ def _disks(case: _Case) -> Note | None:
         failed = next((d for d in logs.dirs if d.error), None)
         if failed is not None:
             return note("log-dir-failed", broker=broker, path=failed.path, error=failed.error)
-        free = [d.usable_bytes for d in logs.dirs]
-        if free and min(free) != UNKNOWN and max(free) < max(m.left_bytes // max(len(m.move.adding), 1), 1):
-            return note("disk-full", broker=broker, free=max(free), left=m.known_left_bytes)
+        free = {d.path: d.usable_bytes for d in logs.dirs if d.usable_bytes != UNKNOWN}
+        if not free or any(copy.log_dir not in free for copy in logs.replicas.get(m.move.name, ())):
+            continue
+        if max(free.values()) < max(m.left_bytes // max(len(m.move.adding), 1), 1):
+            return note("disk-full", broker=broker, free=max(free.values()), left=m.known_left_bytes)
     return None
 
 

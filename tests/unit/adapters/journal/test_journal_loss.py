@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -48,14 +49,15 @@ class Brokers:
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second look follows at once."""
+def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """A second look follows at once; lets time pass."""
     now = [0.0]
 
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
     monkeypatch.setattr(journal_loss, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    return sleep
 
 
 def looked(mark: TopicMark, *answers: tuple[str | None, int | None]) -> str | None:
@@ -106,7 +108,7 @@ def test_a_record_of_ours_where_another_one_stood_tells_too() -> None:
         mark.wrote(5)
 
 
-def test_a_leader_that_does_not_say_takes_back_no_loss() -> None:
+def test_a_leader_that_does_not_say_takes_back_no_loss(wait: Callable[[float], None]) -> None:
     """An end that was too low is believed as soon as it shows again; one that is as it should be ends the suspicion."""
     for answers, how in (
         ([("a", 4), ("a", None)], "truncated"),
@@ -114,13 +116,15 @@ def test_a_leader_that_does_not_say_takes_back_no_loss() -> None:
     ):
         mark = known("a", 9)
         assert looked(mark, *answers) is None
-        journal_loss.time.sleep(BELIEVED_S)
+        wait(BELIEVED_S)
         assert looked(mark, ("a", 4), ("a", 9)) == how
 
 
-def test_a_leader_that_does_not_say_ends_the_suspicion_that_the_topic_was_deleted() -> None:
+def test_a_leader_that_does_not_say_ends_the_suspicion_that_the_topic_was_deleted(
+    wait: Callable[[float], None],
+) -> None:
     """The topic is there, with its own id: a broker that has just started had not heard of it."""
     mark = known("a", 9)
     assert looked(mark, (None, 0), ("a", None)) is None
-    journal_loss.time.sleep(BELIEVED_S)
+    wait(BELIEVED_S)
     assert looked(mark, (None, 0), ("a", 9)) is None
