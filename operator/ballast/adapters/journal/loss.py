@@ -70,7 +70,7 @@ class TopicMark:
             loss, end_known = self._compare(admin)
             self._looked_s = time.monotonic()
             if loss is None:
-                # The topic stands, and its leader does not say where it ends: that takes back no end that was too low before.
+                # The topic stands, and its leader does not say where it ends: an end that was too low before is still suspected.
                 if end_known or self._suspected != "truncated":
                     self._lost_since_s = None
                 return

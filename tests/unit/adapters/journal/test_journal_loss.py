@@ -108,7 +108,7 @@ def test_a_record_of_ours_where_another_one_stood_tells_too() -> None:
         mark.wrote(5)
 
 
-def test_a_leader_that_does_not_say_takes_back_no_loss(wait: Callable[[float], None]) -> None:
+def test_a_leader_that_does_not_say_ends_no_suspicion_of_a_cut(wait: Callable[[float], None]) -> None:
     """An end that was too low is believed as soon as it shows again; one that is as it should be ends the suspicion."""
     for answers, how in (
         ([("a", 4), ("a", None)], "truncated"),
