@@ -221,14 +221,25 @@ def planner(store: str) -> dict[str, Any]:
     return {**found, "partitions": len(model)}
 
 
-STEPS = ("generate", "first-run", "duckdb", "polars", "planner", "days", "hours", "generate-next", "next-run", "tidy")
+STEPS = (
+    "generate",
+    "first-run",
+    "duckdb",
+    "polars",
+    "planner",
+    "days",
+    "hours",
+    "generate-next",
+    "next-run",
+    "maintenance",
+)
 
 
 def step(what: str, asked: argparse.Namespace) -> Any:
     """One step, in this process."""
     made = (asked.store, asked.partitions, asked.minutes)
-    if what == "tidy":
-        found = pipeline(asked, "--vacuum", "--conf", "spark.sql.shuffle.partitions=16")
+    if what == "maintenance":
+        found = pipeline(asked, "--maintenance", "--conf", "spark.sql.shuffle.partitions=16")
         return {**found, "bytes_per_partition_day": per_day(asked.store, asked.partitions, 2 * asked.minutes)}
     others = {
         "generate": lambda: generate(*made, idle=asked.idle),

@@ -53,7 +53,7 @@ class Wanted:
     brokers: int = 4
     controllers: int = 3
     kinds: tuple[str, ...] = tuple(KINDS)
-    still_ticks: int = 5
+    still_checks: int = 5
     """Checks of the load in which nothing may happen at the end."""
     balanced_within_s: float = 600.0
     """How long the cluster may take to become balanced after the last fault."""
@@ -345,7 +345,7 @@ class Nemesis:
             self.faults,
             self.partitions.admin,
             self.tell,
-            self.wanted.still_ticks,
+            self.wanted.still_checks,
             self.wanted.balanced_within_s,
         )
         settling.settle()

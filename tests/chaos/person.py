@@ -111,7 +111,7 @@ class Person:
         producer.flush(90)
 
     def set(self, resource: ConfigResource, key: str, value: str | None) -> None:
-        """Set one setting, or take it back."""
+        """Set one setting, or delete it."""
         self._alter(ConfigChange(resource, key, "delete" if value is None else "set", value))
         wanted = self.settings.setdefault(resource, {})
         if value is None:

@@ -32,7 +32,7 @@ class Owners:
     def __init__(self, folders: tuple[str, ...]) -> None:
         self._folders = folders
         self._names: dict[int, str | None] = {}
-        """Process id to name; None for a stranger."""
+        """Process id to name; None for an unknown process."""
         self._found: dict[tuple[int, int], str] = {}
         """A connection's own port and the port that it leads to, and whose it is."""
         self._turn = threading.Lock()

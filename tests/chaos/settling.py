@@ -24,9 +24,9 @@ from ballast.wiring.runs import journal_of, runs_of
 
 WHOLE_WITHIN_S: Final = 300.0
 RESTORED_WITHIN_S: Final = 120.0
-TICK_S: Final = float(SETTINGS["intervals"]["balance_s"])
+CHECK_S: Final = float(SETTINGS["intervals"]["balance_s"])
 """Between two checks of the load, each of which could begin a run."""
-LASTING_S: Final = 2.5 * TICK_S
+LASTING_S: Final = 2.5 * CHECK_S
 """A verdict may be older than the last change; two checks of the load later it is not."""
 
 
@@ -40,7 +40,7 @@ class Settling:
     faults: Faults
     admin: AdminClient
     tell: Callable[[str], None]
-    still_ticks: int
+    still_checks: int
     """Checks of the load in which nothing may happen."""
     balanced_within_s: float
     figures: dict[str, Any] = field(default_factory=dict)
@@ -161,8 +161,8 @@ class Settling:
         return "; ".join(wrong.what for wrong in self.person.contradictions() if wrong.judge == judge)
 
     def _still(self) -> None:
-        """It stays as it is: no new run, no move, no other setting, for so many ticks."""
-        still_s = self.still_ticks * TICK_S + 5
+        """It stays as it is: no new run, no move, no other setting, for so many checks."""
+        still_s = self.still_checks * CHECK_S + 5
         insist = self.person.insist
         read_runs = partial(runs_in_journal, self.sandbox)
         before, places = set(insist("read runs", read_runs)), insist("read places", self._places)

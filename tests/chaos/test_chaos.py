@@ -25,6 +25,6 @@ QUICK = (
 
 def test_a_short_run_breaks_nothing(tmp_path: Path) -> None:
     """Brokers and Ballast die and freeze while a person works on the cluster: nothing is lost, and then it is balanced and still."""
-    outcome = chaos(Wanted(seed=SEED, minutes=MINUTES, controllers=1, still_ticks=3, kinds=QUICK, keep=tmp_path))
+    outcome = chaos(Wanted(seed=SEED, minutes=MINUTES, controllers=1, still_checks=3, kinds=QUICK, keep=tmp_path))
     assert outcome.violations == []
     assert sum(outcome.begun.values()) >= 5

@@ -240,7 +240,7 @@ def test_a_daemon_that_ends_by_itself_is_found(tmp_path: Path) -> None:
 def settling(**parts: Any) -> Settling:
     """The end of a run with these parts."""
     empty = dict.fromkeys(("sandbox", "daemons", "person", "faults", "admin"))
-    return Settling(**{**empty, **parts}, tell=lambda _: None, still_ticks=1, balanced_within_s=600)
+    return Settling(**{**empty, **parts}, tell=lambda _: None, still_checks=1, balanced_within_s=600)
 
 
 def test_what_does_not_come_about_is_named_with_its_reason(now_s: list[float], monkeypatch: pytest.MonkeyPatch) -> None:

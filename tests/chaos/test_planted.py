@@ -1,4 +1,4 @@
-"""Wrong things are planted on real brokers, and the judges find them: records of a stranger, and a Ballast with a fault of its own."""
+"""Wrong things are planted on real brokers, and the judges find them: records of an unknown process, and a Ballast with a fault of its own."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ PAGE, PROBES, BROKER, API = 8080, 8081, 9093, 6443
 OUTSIDE: Final = Party(namespace="")
 INGRESS: Final = Party(namespace="web", labels={"app": "ingress"})
 PROMETHEUS: Final = Party(namespace="monitoring", labels={"app": "prometheus"})
-STRANGER: Final = Party(namespace="kafka", labels={"app": "stranger"})
+OTHER: Final = Party(namespace="kafka", labels={"app": "other"})
 BROKERS: Final = Party(namespace="kafka", labels={"app": "kafka"})
 GUESTS: Final[dict[str, Any]] = {
     "pipeline": {"spark": "k8s"},
@@ -41,7 +41,7 @@ def test_each_port_has_its_own_guests(render: Render) -> None:
     daemon, test = found["Deployment shop-ballast"], found["Pod shop-ballast-health"]
     wanted = {PAGE: [INGRESS], PROBES: [PROMETHEUS, test]}
     for port, guests in wanted.items():
-        for source in (INGRESS, PROMETHEUS, STRANGER, OUTSIDE, test, BROKERS):
+        for source in (INGRESS, PROMETHEUS, OTHER, OUTSIDE, test, BROKERS):
             assert there.reaches(source, daemon, port) is (source in guests), (port, source)
 
 
@@ -49,7 +49,7 @@ def test_without_guests_everybody_is_one(render: Render) -> None:
     """The default lets every client reach the page and the metrics, and none any other port."""
     objects = render()
     there, daemon = network(objects), pods(objects)["Deployment shop-ballast"]
-    for source in (INGRESS, STRANGER, OUTSIDE):
+    for source in (INGRESS, OTHER, OUTSIDE):
         assert [there.reaches(source, daemon, port) for port in (PAGE, PROBES, 22)] == [True, True, False]
 
 
@@ -94,9 +94,9 @@ def test_the_pipeline_and_jobs_are_not_cut_off(render: Render) -> None:
     assert there.reaches(roles[1], roles[0], 40_000)
 
 
-def test_another_release_in_the_namespace_is_a_stranger(render: Render) -> None:
+def test_another_release_in_the_namespace_is_another_one(render: Render) -> None:
     """Its test does not reach this daemon's probes, and this policy does not bind its daemon."""
     objects, others = (render(merged(EVERYTHING, GUESTS), name=name) for name in ("shop", "payments"))
     daemon, theirs = pods(objects)["Deployment shop-ballast"], pods(others)
     assert not network(objects).reaches(theirs["Pod payments-ballast-health"], daemon, PROBES)
-    assert network(objects).reaches(STRANGER, theirs["Deployment payments-ballast"], PAGE)
+    assert network(objects).reaches(OTHER, theirs["Deployment payments-ballast"], PAGE)

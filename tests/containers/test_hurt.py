@@ -42,7 +42,7 @@ def test_a_run_outlives_controller_source_and_destination(
 
     Without its controller the run waits and says so.  Without its destination the move is stalled, and the dead broker
     named.  Without its source it is copied from another replica.  Each time the same process goes on by itself, and in the
-    end it can still take everything back.
+    end it can still restore everything.
     """
     proof = Proof.of(at, "hurt", {0: (1, 2, 3)}, mib=24)
     plan = at.plan(proof.topic, {0: (DESTINATION, 2, 3)})
@@ -83,7 +83,7 @@ def lose_destination(cluster: ContainerCluster, run: Life, way: str) -> None:
     hurt(cluster, DESTINATION)
     try:
         # A broker that freezes counts as alive for a while, and is named as one that does not answer until then.
-        found = run.tells(stalls("destination-dead", "destination-unreachable", broker=DESTINATION), after=before)
+        found = run.tells(stalls("destination-down", "destination-unreachable", broker=DESTINATION), after=before)
     finally:
         heal(cluster, DESTINATION)
     run.tells(moves_to("moving"), after=found)
@@ -106,7 +106,7 @@ def test_a_run_that_ends_while_its_source_is_dead_pays_later(
     at: Scene, lives: Lives, containers_cluster: ContainerCluster
 ) -> None:
     """The move finishes without it; the journal keeps its throttle to restore, which the next start does once it is back."""
-    proof = Proof.of(at, "hurt-debt", {0: (1, 2, 3)}, mib=10)
+    proof = Proof.of(at, "hurt-throttle", {0: (1, 2, 3)}, mib=10)
     after = {0: (DESTINATION, 2, 3)}
     plan = at.plan(proof.topic, after)
     with proof.traffic().running():

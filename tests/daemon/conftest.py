@@ -1,4 +1,4 @@
-"""A daemon on a simulated cluster: single ticks on simulated time, or the whole service on real time."""
+"""A daemon on a simulated cluster: single checks on simulated time, or the whole service on real time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A daemon's parts on a simulated cluster, tick by tick: what the loops do by themselves, a test does one at a time."""
+"""A daemon's parts on a simulated cluster, check by check: what the loops do by themselves, a test does one at a time."""
 
 from __future__ import annotations
 
@@ -155,53 +155,53 @@ def give_run_controller(
 
 
 def observe(rig: Rig) -> str:
-    """The observe tick."""
+    """The observe check."""
     return rig.parts.observer.observe()
 
 
 def check_leaders(rig: Rig) -> str:
-    """The leaders tick."""
+    """The leaders check."""
     return rig.parts.leaders.check()
 
 
 def check_repair(rig: Rig) -> str:
-    """The repair tick."""
+    """The repair check."""
     return rig.parts.repair.check()
 
 
 def check_balance(rig: Rig) -> str:
-    """The balance tick."""
+    """The balance check."""
     return rig.parts.balance.check()
 
 
 def make_wanted(rig: Rig) -> str:
-    """The tick that makes plans that were asked for."""
+    """The check that makes plans that were asked for."""
     return rig.parts.asked.make()
 
 
 def act(rig: Rig) -> str:
-    """The act tick."""
+    """The act check."""
     return rig.parts.proposals.act()
 
 
 def keep_lock(rig: Rig, who: Holder, waiting: Callable[[], None] = lambda: None) -> str:
-    """The lock tick, as this holder."""
+    """The lock check, as this holder."""
     rig.parts.lock.holder, rig.waiting = who, waiting
     return rig.parts.lock.keep()
 
 
 def recall(rig: Rig, journal: Journal) -> None:
-    """What the lock tick reads when a role changes."""
+    """What the lock check reads when a role changes."""
     rig.parts.lock.recall(journal)
 
 
 def read_journal_view(rig: Rig) -> str:
-    """The journal tick."""
+    """The journal check."""
     return rig.parts.journal.read()
 
 
 def show_run(rig: Rig) -> str:
-    """The run tick."""
+    """The run check."""
     return rig.parts.journal.show_run()
 
 
@@ -221,7 +221,7 @@ def answer(rig: Rig, request: Request) -> str:
 
 
 def answer_requests(rig: Rig) -> str:
-    """The requests tick."""
+    """The requests check."""
     return requests(rig).answer_all()
 
 

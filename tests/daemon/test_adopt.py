@@ -53,7 +53,7 @@ def test_a_leader_with_idle_hands_takes_an_open_run_up(
         return "left"
 
     monkeypatch.setattr(context.run_controller, "adopt", adopt)
-    context.access.give_way = "" if idle else "Ada"
+    context.access.release_for = "" if idle else "Ada"
     read_journal_view(context)
     assert taken == (["left"] if idle else [])
 
@@ -114,7 +114,7 @@ def a_scene(world: SimWorld) -> Rig:
     return a_rig(SimCluster(world), world.clock, board, DaemonPolicy())
 
 
-@pytest.mark.parametrize("key", [acts_key(ActionKind.MOVES), "pause", "drain/4", "give-way"])
+@pytest.mark.parametrize("key", [acts_key(ActionKind.MOVES), "pause", "drain/4", "lock-reserved"])
 def test_no_daemon_acts_upon_a_journal_with_a_damaged_record(context: Rig, key: str) -> None:
     """It is named, the lock is free for a process that can read it, and counts do not begin anew."""
     store = JournalStore()

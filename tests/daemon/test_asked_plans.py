@@ -398,7 +398,7 @@ MB = 1_000_000
 def test_a_plan_says_how_long_it_takes_at_the_throttle_that_will_be_used(
     leader: Rig, policy: ExecutionPolicy, rate: int | None
 ) -> None:
-    """A fixed rate, the rate at which auto starts, within its bounds, and none: by the run's own reckoning."""
+    """A fixed rate, the rate at which auto starts, within its bounds, and none: by the run's own estimate."""
     leader.policy = replace(leader.policy, execution=policy)
     ask(leader, "plan", intent="balance")
     assert leader.parts.proposals.asked is not None

@@ -1,4 +1,4 @@
-"""What the daemon decides, tick by tick, on a simulated cluster in simulated time."""
+"""What the daemon decides, check by check, on a simulated cluster in simulated time."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_it_leaves_the_controller_one_of_its_own_intervals(leader: Rig, world: S
     assert "Waiting whether the controller repairs it within 5 min" in check_leaders(leader)
     wait(leader, 301)
     assert "Run run-1 started" in check_leaders(leader)
-    leader.policy = replace(AUTO, leaders=LeaderPolicy(beside_controller=BesideController.STAND_BACK))
+    leader.policy = replace(AUTO, leaders=LeaderPolicy(beside_controller=BesideController.DISABLE))
     bounce(world, 2)
     observe(leader)
     assert "Left to the controller" in check_leaders(leader)
@@ -239,7 +239,7 @@ def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: S
     wait(leader, 60)
     assert "to return before its replicas are rebuilt" in check_repair(leader)
     assert "repair comes first" in check_balance(leader)
-    wait(leader, leader.policy.caution.dead_broker_grace_s)
+    wait(leader, leader.policy.caution.down_broker_grace_s)
     said = check_repair(leader)
     assert "Broker 1 has been gone" in said
     assert "Run run-1 started" in said
@@ -278,10 +278,10 @@ def test_what_was_on_a_failed_log_dir_is_rebuilt_after_the_grace_and_nothing_els
         assert leader.parts.reading.failed_disks.since_s.keys() == {2}
         if mended:
             world.mend_dirs(2)
-            wait(leader, leader.policy.caution.dead_broker_grace_s)
+            wait(leader, leader.policy.caution.down_broker_grace_s)
             check_repair(leader)
             assert held() == (before, set())
-    wait(leader, leader.policy.caution.dead_broker_grace_s)
+    wait(leader, leader.policy.caution.down_broker_grace_s)
     assert "Run run-1 started" in check_repair(leader)
     wait(leader, 5)
     assert held() == (before - lost, set())
@@ -293,8 +293,8 @@ def test_what_cannot_be_rebuilt_is_named(leader: Rig) -> None:
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
     cluster.world.kill(1)
-    wait(leader, leader.policy.caution.dead_broker_grace_s + 1)
-    wait(leader, leader.policy.caution.dead_broker_grace_s + 1)
+    wait(leader, leader.policy.caution.down_broker_grace_s + 1)
+    wait(leader, leader.policy.caution.down_broker_grace_s + 1)
     check_repair(leader)
     wait(leader, leader.policy.actions.repair.cool_down_s + 60)
     said = check_repair(leader)
@@ -402,7 +402,7 @@ def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Rig) -> None:
     assert "repair comes first" not in check_balance(leader)
 
 
-def test_a_foreign_reassignment_makes_it_stand_back(leader: Rig, world: SimWorld) -> None:
+def test_a_foreign_reassignment_keeps_it_from_starting(leader: Rig, world: SimWorld) -> None:
     """What another user moves is named and waited for."""
     world.add_broker(SimBroker(id=4, rack="b", nic_bytes_per_s=1e3))
     bounce(world, 1)
@@ -458,16 +458,16 @@ def test_a_throttle_that_a_dead_broker_kept_is_restored_when_it_returns(leader: 
     world.kill(3)
     wait(leader, 20)
     assert "1 throttle not yet removed" in read_journal_view(leader)
-    assert "Taking back" not in check_repair(leader)
+    assert "Removing throttles" not in check_repair(leader)
     assert world.brokers[3].configs.get(FOLLOWER_RATE) == "5000000"
     world.start(3)
     pass_time(world, 30)
     observe(leader)
-    assert "Taking back what an earlier run has left: broker 3 follower" in check_repair(leader)
+    assert "Removing throttles of an earlier run: broker 3 follower" in check_repair(leader)
     assert FOLLOWER_RATE not in world.brokers[3].configs
     read_journal_view(leader)
     assert leader.board.view.throttles_to_restore == 0
-    assert "Taking back" not in check_repair(leader)
+    assert "Removing throttles" not in check_repair(leader)
 
 
 def test_guards_that_hold_a_run_back_are_counted(leader: Rig) -> None:
@@ -476,12 +476,12 @@ def test_guards_that_hold_a_run_back_are_counted(leader: Rig) -> None:
     leader.refused = lambda kind, code: heard.append((kind, code))
     assert isinstance(leader.run_controller, DriverRunController)
     name = TopicPartition("orders", 0)
-    dead = verdict("destination-dead", 3, broker=3, partition=name)
+    dead = verdict("destination-down", 3, broker=3, partition=name)
     least = verdict("at-min-isr", name, partition=name, in_sync=(1,))
     verdicts = [dead, least, least]
     leader.run_controller.hear(Refusing(tuple(verdicts)))
     leader.run_controller.hear(Refusing(()))
-    assert heard == [("run", "at-min-isr"), ("run", "destination-dead")]
+    assert heard == [("run", "at-min-isr"), ("run", "destination-down")]
 
 
 def test_another_cluster_at_the_same_address_is_refused(leader: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

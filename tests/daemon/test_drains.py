@@ -81,12 +81,12 @@ def take_over(world: SimWorld, clock: SimClock, store: JournalStore, name: str) 
 def renew(context: Rig, clock: SimClock) -> None:
     """Keep the lock from now on, as the lock loop does, for as long as it is the leader."""
 
-    def tick() -> None:
+    def turn() -> None:
         if context.board.view.role is Role.LEADER:
             keep_lock(context, holder("first"))
-            clock.at(clock.monotonic_s() + 3, tick)
+            clock.at(clock.monotonic_s() + 3, turn)
 
-    tick()
+    turn()
 
 
 def settle(context: Rig, checks: int = 4) -> None:
@@ -154,7 +154,7 @@ def test_an_empty_broker_is_drained_without_a_plan(leader: Rig, world: SimWorld)
     assert not ask(leader, "plan", intent="drain", broker="9")[1]
 
 
-def test_leaders_do_not_come_home_to_a_drained_broker(
+def test_no_leader_is_elected_on_a_drained_broker(
     leader: Rig, world: SimWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither by themselves nor on request, as long as it still holds their preferred replicas."""
@@ -228,7 +228,7 @@ def test_an_approval_shows_on_the_standby_and_outlasts_the_leader(pair: tuple[Ri
 def test_an_approval_of_a_plan_that_is_no_longer_wanted_starts_nothing_later(
     pair: tuple[Rig, Rig],
 ) -> None:
-    """Leaders came home by themselves; the same imbalance weeks later asks again."""
+    """Preferred leaders were elected without us; the same imbalance weeks later asks again."""
     first, _ = pair
     assert ask(first, "approve", plan=only_plan(first).id)[1]
     assert first.journal is not None

@@ -72,7 +72,7 @@ def test_a_foreign_name_that_leads_here_is_told_nothing(serve: Serve) -> None:
     ("header", "name"), [("[::1]:80", "::1"), ("A.example.:80", "a.example"), ("", ""), (" b:1 ", "b")]
 )
 def test_the_name_in_a_host_header(header: str, name: str) -> None:
-    """Without its port, in small letters."""
+    """Without its port, in lower case."""
     assert host_of(header) == name
 
 

@@ -52,7 +52,7 @@ def test_the_holder_of_the_lock_makes_it_again(context: Rig, store: JournalStore
     store.lose()
     context.clock.sleep(10)
     keep_lock(context, holder())
-    assert [r for r in told if r.startswith("Journal")] == ["JournalLost", "JournalRemade"]
+    assert [r for r in told if r.startswith("Journal")] == ["JournalLost", "JournalRecreated"]
     assert context.board.view.role is Role.LEADER
     assert context.board.view.lock.journal_readable
     assert [r.value for r in context.journal.read() if r.key == "kept"] == [{"a": 1}]
@@ -110,7 +110,7 @@ def test_a_remake_is_brought_to_its_end(
     assert [r.value for r in context.journal.read() if r.key == "kept"] == [{"a": 1}]
 
 
-def test_a_run_is_taken_up_again_whatever_it_was_begun_with(
+def test_a_run_is_resumed_whatever_it_was_begun_with(
     context: Rig, store: JournalStore, told: list[str], clock: SimClock
 ) -> None:
     """The lock loop makes the journal again, and the run's own thread waits for that: ``leave`` is a command's."""
@@ -120,12 +120,12 @@ def test_a_run_is_taken_up_again_whatever_it_was_begun_with(
     give_run_controller(context, store, policy, spawn=bodies.append)
     context.policy = replace(context.policy, mode=Mode.AUTO)
 
-    def tick() -> None:
+    def turn() -> None:
         keep_lock(context, holder())
         if clock.monotonic_s() < 3600:
-            clock.at(clock.monotonic_s() + 5, tick)
+            clock.at(clock.monotonic_s() + 5, turn)
 
-    tick()
+    turn()
     assert context.run_controller is not None
     assert context.journal is not None
     state = context.cluster.snapshot()
@@ -137,7 +137,7 @@ def test_a_run_is_taken_up_again_whatever_it_was_begun_with(
     while bodies:
         bodies.pop(0)()
         read_journal_view(context)
-    assert [r for r in told if r.startswith("Journal")] == ["JournalLost", "JournalRemade"]
+    assert [r for r in told if r.startswith("Journal")] == ["JournalLost", "JournalRecreated"]
     runs = load_runs(context.journal.read(), Now(clock.now_ms(), clock.monotonic_s()))
     assert [run.ended for run in runs.values()] == [True]
 

@@ -53,7 +53,7 @@ def test_an_event_is_about_the_pod_and_says_what_happened(api: EventsApi) -> Non
     """The body passes the published schema, strictly, of the oldest and the newest version; long notes are cut."""
     events = patient(pod(api))
     events(ClusterEvent(reason="RunStarted", sentence="Run 1 started: move 3 partitions."))
-    events(ClusterEvent(reason="LostLock", sentence="ä" * 2000, warning=True))
+    events(ClusterEvent(reason="LockLost", sentence="ä" * 2000, warning=True))
     events.close(60)
     first, second = api.events
     assert first["regarding"] == {
@@ -199,7 +199,7 @@ def test_what_the_daemon_does_becomes_news(context: Rig, world: SimWorld) -> Non
     bounce(world, 1)
     observe(context)
     check_leaders(context)
-    assert [n.reason for n in heard] == ["TookLock", "RunStarted"]
+    assert [n.reason for n in heard] == ["LockAcquired", "RunStarted"]
     assert heard[1].sentence == "Run run-1 started: 4 preferred leader elections (no data copied)."
 
 
@@ -214,7 +214,7 @@ def test_a_plan_that_waits_is_news_once(context: Rig, world: SimWorld) -> None:
     observe(context)
     check_leaders(context)
     check_leaders(context)
-    assert [n.reason for n in heard] == ["TookLock", "ApprovalWanted"]
+    assert [n.reason for n in heard] == ["LockAcquired", "ApprovalPending"]
     assert "4 preferred leader elections (no data copied)" in heard[1].sentence
 
 
@@ -232,14 +232,14 @@ def test_a_hand_over_that_was_asked_for_is_no_warning(context: Rig) -> None:
         heard.clear()
 
     lead()
-    context.access.give_way = "Ada"
+    context.access.release_for = "Ada"
     keep_lock(context, holder())
-    assert [(n.reason, n.warning) for n in heard] == [("GaveLockUp", False)]
+    assert [(n.reason, n.warning) for n in heard] == [("LockReleased", False)]
     lead()
     context.policy = DaemonPolicy(mode=Mode.OBSERVE)
     keep_lock(context, holder())
-    assert [(n.reason, n.warning) for n in heard] == [("GaveLockBack", False)]
+    assert [(n.reason, n.warning) for n in heard] == [("LockReleased", False)]
     lead()
     MemoryJournal(store, context.clock).acquire(holder("another"), wait_s=60)
     keep_lock(context, holder())
-    assert [(n.reason, n.warning) for n in heard] == [("LostLock", True)]
+    assert [(n.reason, n.warning) for n in heard] == [("LockLost", True)]

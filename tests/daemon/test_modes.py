@@ -1,4 +1,4 @@
-"""A change of mode while the daemon runs, tick by tick, on a simulated cluster."""
+"""A change of mode while the daemon runs, check by check, on a simulated cluster."""
 
 from __future__ import annotations
 

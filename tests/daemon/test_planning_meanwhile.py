@@ -16,7 +16,7 @@ from tests.waiting import until
 
 from ballast.core.planner import plan
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Intervals, Mode
-from ballast.daemon.context.view import Role, TickResult
+from ballast.daemon.context.view import CheckResult, Role
 from ballast.daemon.planning import plans
 from ballast.daemon.process.health import STUCK_IN_PLAN_AFTER_S, alive
 from ballast.errors import Unavailable
@@ -64,9 +64,9 @@ def uneven() -> SimWorld:
     return world
 
 
-def count(daemon: Running, tick: str, result: TickResult = TickResult.OK) -> int:
-    """How often a tick ended so, as the metrics tell."""
-    wanted = f'ballast_ticks_total{{result="{result.value}",tick="{tick}"}}'
+def count(daemon: Running, check: str, result: CheckResult = CheckResult.OK) -> int:
+    """How often a check ended so, as the metrics tell."""
+    wanted = f'ballast_checks_total{{check="{check}",result="{result.value}"}}'
     lines = [line for line in daemon.get("/metrics")[1].splitlines() if line.startswith(wanted)]
     return sum(int(float(line.split()[-1])) for line in lines)
 
@@ -99,7 +99,7 @@ def test_a_planner_that_fails_is_told_and_tried_again(
     planner.fails.append(failure)
     planner.may.set()
     daemon = serve(DaemonPolicy(intervals=Intervals(observe_s=0.2, repair_s=0.2)), world=uneven())
-    expected = TickResult.FAILED if isinstance(failure, Unavailable) else TickResult.BUG
+    expected = CheckResult.FAILED if isinstance(failure, Unavailable) else CheckResult.BUG
     until(lambda: count(daemon, "repair", expected) == 1, "the failure", within_s=WITHIN_S)
     until(lambda: count(daemon, "repair") >= 1, "another attempt", within_s=WITHIN_S)
 
@@ -109,8 +109,8 @@ def test_a_process_that_stops_does_not_wait_for_its_plan(serve: Callable[..., Ru
     daemon = serve(QUICK, world=uneven())
     assert planner.begun.wait(WITHIN_S)
     daemon.stop()
-    view = daemon.until(lambda v: v.role is Role.STOPPING and "repair" in v.ticks)
-    assert view.ticks["repair"].result is TickResult.FAILED
+    view = daemon.until(lambda v: v.role is Role.STOPPING and "repair" in v.checks)
+    assert view.checks["repair"].result is CheckResult.FAILED
 
 
 def test_a_plan_without_an_end_is_found(serve: Callable[..., Running], planner: SlowPlanner) -> None:
@@ -180,7 +180,7 @@ def test_a_broker_that_returns_while_its_repair_is_planned_keeps_its_replicas(le
     world.kill(2)
     world.clock.sleep(60)
     observe(leader)
-    world.clock.sleep(leader.policy.caution.dead_broker_grace_s)
+    world.clock.sleep(leader.policy.caution.down_broker_grace_s)
     observe(leader)
     meanwhile(leader, lambda: world.start(2))
     with pytest.raises(Unavailable):

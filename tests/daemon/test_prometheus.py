@@ -155,7 +155,7 @@ def test_the_page_of_metrics_is_the_generated_one() -> None:
 def test_metrics_follow_the_conventions(serve: Serve) -> None:
     """Promtool's lint has nothing to say, also with everything switched on."""
     daemon = serve(FAST, web=WebPolicy(port=0, topic_metrics=True))
-    daemon.until(lambda v: v.figures is not None and "balance" in v.ticks)
+    daemon.until(lambda v: v.figures is not None and "balance" in v.checks)
     text = daemon.get("/metrics")[1]
     promtool("check", "metrics", text=text)
     assert 'ballast_topic_size_bytes{topic="orders"} 3.6e+09' in text
@@ -165,7 +165,7 @@ def test_every_panel_of_the_dashboard_answers(serve: Serve, monitor: Callable[..
     """Each expression is run against a Prometheus that scraped two real daemons, and gives figures."""
     daemons = [serve(FAST), serve(FAST)]
     for daemon in daemons:
-        daemon.until(lambda v: v.figures is not None and "balance" in v.ticks)
+        daemon.until(lambda v: v.figures is not None and "balance" in v.checks)
     monitoring = monitor(daemons)
     until(lambda: len(monitoring.query("ballast_partitions")) == 2, "two daemons scraped")
     panels = json.loads(DASHBOARD.read_text())["panels"]

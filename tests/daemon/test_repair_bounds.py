@@ -53,7 +53,7 @@ def lose(world: SimWorld, context: Rig, *brokers: int) -> None:
     for broker in brokers:
         world.kill(broker)
     for _ in range(2):
-        world.clock.sleep(context.policy.caution.dead_broker_grace_s + 1)
+        world.clock.sleep(context.policy.caution.down_broker_grace_s + 1)
         world.clock.sleep(1)
         observe(context)
 

@@ -32,7 +32,7 @@ from ballast.daemon.acting.decisions import PAUSE_KEY
 from ballast.daemon.acting.policy import DaemonPolicy, Mode
 from ballast.daemon.context.view import Board, Role, RunView
 from ballast.daemon.metrics.catalog import Metrics
-from ballast.daemon.process.lock import GIVE_WAY_S
+from ballast.daemon.process.lock import RESERVED_S
 from ballast.errors import Refused, Unavailable
 from ballast.executor.driver.driver import Driver
 from ballast.executor.journal.ledger import dump_held
@@ -98,7 +98,7 @@ def test_a_take_over_gives_the_lock_to_the_one_who_asked(world: SimWorld, clock:
     laptop = MemoryJournal(store, clock)
     laptop.acquire(holder("laptop"))
     laptop.release()
-    clock.sleep(GIVE_WAY_S + 1)
+    clock.sleep(RESERVED_S + 1)
     assert "Took the lock" in keep_lock(second, holder("second"))
 
 
@@ -129,7 +129,7 @@ def test_a_request_that_cannot_be_read_is_told_once_and_counted(
 def test_nothing_is_begun_while_the_lock_is_given_up(
     world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The work loop runs beside the one that reads letters and the one that keeps the lock: neither leaves it a moment."""
+    """The work loop runs beside the one that reads requests and the one that keeps the lock: neither leaves it a moment."""
     context = daemon(world, clock, store)
     keep_lock(context, holder())
     bounce(world, 1)
@@ -140,7 +140,7 @@ def test_nothing_is_begun_while_the_lock_is_given_up(
     monkeypatch.setattr(context.run_controller, "stop", lambda *, drain_s: beside.append(check_leaders(context)))  # noqa: ARG005
     answer_requests(context)
     assert "Released the lock for Ada" in keep_lock(context, holder())
-    assert ["The lock is being given up for Ada." in sentence for sentence in beside] == [True, False]
+    assert ["The lock is being released for Ada." in sentence for sentence in beside] == [True, False]
     assert "This process does not hold the cluster's lock." in beside[1]
     assert not_led(world, 1) == 4
 
@@ -148,7 +148,7 @@ def test_nothing_is_begun_while_the_lock_is_given_up(
 def test_who_takes_over_is_answered_before_the_lock_is_gone(
     world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Leaving a run takes a while, in which the lock tick gives the lock up: what is not answered by then stays unanswered."""
+    """Leaving a run takes a while, in which the lock check gives the lock up: what is not answered by then stays unanswered."""
     context = daemon(world, clock, store)
     keep_lock(context, holder())
     ask(context, "take-over")
@@ -365,7 +365,7 @@ def test_an_order_that_names_nothing_lasting_expires(
     context = daemon(world, clock, store)
     old = Request("r", kind, "Ada", clock.now_ms(), {})
     clock.sleep(EXPIRES_S + CLOCKS_DIFFER_S + 1)
-    assert answer(context, old).startswith("Refused: Ada asked to")
+    assert answer(context, old).startswith("Refused: Request expired: Ada asked to")
     assert context.board.view.pause is None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tests.daemon.conftest import Running
 
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals
-from ballast.daemon.context.view import Role, TickResult
+from ballast.daemon.context.view import Role, CheckResult
 from ballast.daemon.process.service import SettingsChange
 from ballast.errors import BallastError, UsageError
 
@@ -34,17 +34,17 @@ def test_it_reads_serves_and_stops(serve: Serve) -> None:
 def test_counts_of_bugs_begin_at_zero_and_count_each_one(serve: Serve) -> None:
     """Prometheus sees no increase in a series that begins with 1: the first bug would raise no alert."""
     daemon = serve()
-    daemon.until(lambda v: {"observe", "requests", "lock"} <= set(v.ticks))
+    daemon.until(lambda v: {"observe", "requests", "lock"} <= set(v.checks))
     lines = daemon.get("/metrics")[1].splitlines()
-    for tick in daemon.board.view.ticks:
-        assert f'ballast_ticks_total{{result="bug",tick="{tick}"}} 0.0' in lines
+    for check in daemon.board.view.checks:
+        assert f'ballast_checks_total{{check="{check}",result="bug"}} 0.0' in lines
     counts = [line for line in lines if line.startswith("ballast_attempts_failed_total{")]
     assert counts == [
         f'ballast_attempts_failed_total{{result="{result}",work="{work}"}} 0.0'
         for work in ("run", "charts")
         for result in ("failed", "bug")
     ]
-    daemon.service.metrics.count_failure("run", TickResult.BUG)
+    daemon.service.metrics.count_failure("run", CheckResult.BUG)
     assert 'ballast_attempts_failed_total{result="bug",work="run"} 1.0' in daemon.get("/metrics")[1]
 
 
@@ -73,6 +73,6 @@ def test_it_writes_nothing_in_observe_mode(serve: Serve) -> None:
     """Observe mode calls no changing method of the cluster, and reading is all it does."""
     daemon = serve()
     before = {p.name: (tuple(p.replicas), p.leader) for p in daemon.world.partitions()}
-    daemon.until(lambda v: {"observe", "leaders", "requests"} <= set(v.ticks))
+    daemon.until(lambda v: {"observe", "leaders", "requests"} <= set(v.checks))
     assert {p.name: (tuple(p.replicas), p.leader) for p in daemon.world.partitions()} == before
     assert [s.code for s in daemon.board.view.permissions] == ["observe-only"] * 4

@@ -1,4 +1,4 @@
-"""Thousands of ticks while brokers come and go: what the daemon holds stays the same."""
+"""Thousands of checks while brokers come and go: what the daemon holds stays the same."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDS = 18
 ROUND_S = 240
 
 
-def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogCaptureFixture) -> None:
+def test_memory_and_threads_are_flat_over_thousands_of_checks(caplog: pytest.LogCaptureFixture) -> None:
     """More than an hour of simulated time: each round a broker dies and returns, plans change, metrics are read."""
     caplog.set_level(
         logging.WARNING, "ballast"
@@ -31,16 +31,16 @@ def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogC
     policy = DaemonPolicy(intervals=Intervals(observe_s=5, log_dirs_s=15, balance_s=120, repair_s=30, act_s=10))
     board = Board()
     service = a_service(SimCluster(world), clock, board, policy)
-    ticks = 0
+    checks = 0
     series: set[int] = set()
 
     def live(seconds: float) -> None:
-        nonlocal ticks
+        nonlocal checks
         end = clock.monotonic_s() + seconds
         while clock.monotonic_s() < end:
             for loop in (service.lock, service.pulse, service.journal_loop, service.work):
                 loop.pass_once()
-                ticks += 1
+                checks += 1
             clock.sleep(1)
 
     def one_round(number: int) -> None:
@@ -63,11 +63,11 @@ def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogC
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     service.web.close()
-    assert ticks > 5_000
-    assert after - before < 600_000, f"{after - before} bytes more after {ticks} passes"
+    assert checks > 5_000
+    assert after - before < 600_000, f"{after - before} bytes more after {checks} passes"
     assert threading.active_count() <= threads
     assert series == {3}
-    assert set(board.view.ticks) >= {
+    assert set(board.view.checks) >= {
         "observe",
         "leaders",
         "repair",
@@ -76,4 +76,4 @@ def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogC
         "lock",
         "requests",
     }
-    assert all(report.ok for report in board.view.ticks.values())
+    assert all(report.ok for report in board.view.checks.values())

@@ -135,7 +135,7 @@ def test_a_broker_that_is_missed_is_shown_with_the_end_of_its_grace(
     leader: Rig, world: SimWorld, clock: SimClock
 ) -> None:
     """From the first reading that misses it, the same moment each time, until it returns."""
-    leader.policy = replace(APPROVE, caution=replace(APPROVE.caution, dead_broker_grace_s=600))
+    leader.policy = replace(APPROVE, caution=replace(APPROVE.caution, down_broker_grace_s=600))
     world.kill(3)
     clock.sleep(20)
     observe(leader)
@@ -236,10 +236,10 @@ def test_what_a_check_found_is_shown_with_the_reading_that_it_went_by(world: Sim
     names = ("leaders", "repair", "balance")
 
     def seen() -> set[tuple[str, bool]]:
-        ticks = status(board.view, now_ms=clock.now_ms(), read_only="no token").ticks
+        checks = status(board.view, now_ms=clock.now_ms(), read_only="no token").checks
         changed = board.view.changed_at_ms
         assert changed is not None
-        return {(ticks[n].stale or "", (ticks[n].reading_ms or "") >= moment(changed)) for n in names}
+        return {(checks[n].stale or "", (checks[n].reading_ms or "") >= moment(changed)) for n in names}
 
     service.work.pass_once()
     assert seen() == {("", True)}
@@ -317,7 +317,7 @@ def test_what_was_said_before_a_run_goes_with_its_begin_and_an_ended_run_is_not_
     show_run(leader)
     assert leader.board.view.run is None
     check_balance(leader)
-    assert leader.board.view.balance == BalanceView(), "it is still in flight until all is tidied up"
+    assert leader.board.view.balance == BalanceView(), "it is still in progress until all is cleaned up"
     del parts.current
     bodies.pop()()
     show_run(leader)

@@ -24,13 +24,13 @@ from ballast.daemon.acting.propose import Proposal, name_of, plan_view
 from ballast.daemon.context.view import (
     BalanceView,
     Board,
+    CheckReport,
     MoveView,
     Outage,
     Permission,
     PlanView,
     Role,
     RunView,
-    TickReport,
     View,
 )
 from ballast.daemon.metrics.catalog import Metrics
@@ -48,7 +48,7 @@ from ballast.ports.time import Clock
 
 __all__ = ["serve"]
 
-TOKEN = "a-token-nobody-guesses"  # noqa: S105 — of this test
+TOKEN = "a-token-no-one-guesses"  # noqa: S105 — of this test
 
 
 @pytest.fixture(scope="session")
@@ -269,9 +269,9 @@ def a_view(**changes: object) -> View:
         "role": Role.LEADER, "mode": "auto", "figures": figures(),
         "balance": BalanceView(verdict="balanced", sentence="Every resource is within its range."),
         "permissions": tuple(permission(k) for k in ("elections", "reorders", "moves", "repair")),
-        "ticks": {
-            "observe": TickReport(sentence="6 brokers up, 60 partitions; preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
-            "leaders": TickReport(sentence="Preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
+        "checks": {
+            "observe": CheckReport(sentence="6 brokers up, 60 partitions; preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
+            "leaders": CheckReport(sentence="Preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
         },
         "history_problem": "",
         "history": (

@@ -38,13 +38,13 @@ from ballast.daemon.context.view import (
     Answer,
     BalanceView,
     Board,
+    CheckReport,
     LockView,
     Other,
     Pause,
     Permission,
     Role,
     SkippedRun,
-    TickReport,
     View,
 )
 from ballast.daemon.observing.figures import Figures, measure
@@ -329,7 +329,7 @@ def test_it_fits_every_screen(show: Show, open_page: Open, width: int, height: i
     view = a_view(
         run=a_run(), plans=(a_plan(),), figures=figures(displaced=True),
         others=(Other(code="cruise-control", sentence="Cruise Control is installed here.", blocking=True),),
-        permissions=(permission("moves", code="others", sentence="Waiting for another balancer or reassignment: Cruise Control is installed here."),),
+        permissions=(permission("moves", code="foreign-activity", sentence="Waiting for another balancer or reassignment: Cruise Control is installed here."),),
     )  # fmt: skip
     url, _, _ = show(view)
     page = open_page(url, width=width, height=height, scheme=scheme)
@@ -442,7 +442,7 @@ def test_a_reader_gives_the_token_once(serve: Callable[..., Any], open_page: Ope
     daemon.until(lambda v: v.figures is not None)
     page = open_page(daemon.url + "/")
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Token").fill("nobody-has-this-token")
+    dialog.get_by_label("Token").fill("no-one-has-this-token")
     dialog.get_by_role("button", name="Read").click()
     expect(dialog.get_by_role("alert")).not_to_be_empty()
     expect(dialog.get_by_label("Your name")).to_be_hidden()
@@ -463,7 +463,7 @@ def test_a_daemon_that_is_gone_is_told(serve: Callable[..., Any], open_page: Ope
     daemon.until(lambda v: v.figures is not None)
     page = open_page(daemon.url + "/")
     headline(page)
-    page.evaluate("heardAt = nowMs() - 60000; tickAges()")
+    page.evaluate("heardAt = nowMs() - 60000; checkAges()")
     expect(page.locator("#banners")).to_contain_text("Connection to Ballast lost")
     deadline = time.monotonic() + 10
     while page.locator("#banners").inner_text() and time.monotonic() < deadline:
@@ -759,10 +759,10 @@ def test_no_column_is_cut_on_a_telephone(show: Show, open_page: Open, address: s
 def test_each_check_carries_its_age_and_is_greyed_once_it_tells_no_more(show: Show, open_page: Open) -> None:
     """A check of an earlier cluster says so; in an outage nothing reassuring of before is left."""
     before = now_ms() - 300_000
-    said = TickReport(sentence="Preferred leaders OK.", at_ms=before, duration_s=0.1, reading_ms=before)
-    url, board, _ = show(a_view(ticks={"leaders": said}, changed_at_ms=before))
+    said = CheckReport(sentence="Preferred leaders OK.", at_ms=before, duration_s=0.1, reading_ms=before)
+    url, board, _ = show(a_view(checks={"leaders": said}, changed_at_ms=before))
     page = open_page(url)
-    line = page.locator("#ticks li[data-tick='leaders']")
+    line = page.locator("#checks li[data-check='leaders']")
     expect(line).to_contain_text("Preferred leaders OK.")
     expect(line.locator("[data-since]")).to_contain_text("5 min")
     assert line.get_attribute("data-stale") is None

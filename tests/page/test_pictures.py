@@ -22,7 +22,7 @@ from tests.page.conftest import a_day, a_real_plan, a_view, uneven
 
 from ballast.daemon.acting.permission import Situation, permissions
 from ballast.daemon.acting.policy import DaemonPolicy, Mode
-from ballast.daemon.context.view import BalanceView, Board, Role, TickReport
+from ballast.daemon.context.view import BalanceView, Board, Role, CheckReport
 from ballast.daemon.observing.figures import measure
 from ballast.daemon.observing.observe import sentence
 from ballast.ports.journal import Request
@@ -80,7 +80,7 @@ def test_the_pictures_of_the_page(
         permissions=permissions(
             DaemonPolicy(mode=Mode.APPROVE), Situation(now_ms=MOMENT_MS, role=Role.LEADER, reading_age_s=3)
         ),
-        ticks={n: TickReport(sentence=text, at_ms=MOMENT_MS - 3000, duration_s=0.1) for n, text in said.items()},
+        checks={n: CheckReport(sentence=text, at_ms=MOMENT_MS - 3000, duration_s=0.1) for n, text in said.items()},
         plans=(plan,),
         series=a_day(),
     )

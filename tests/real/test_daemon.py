@@ -157,7 +157,7 @@ def test_a_new_broker_is_filled_under_load_and_no_throttle_is_left(
         producer.poll(0)
         metrics = daemon.metrics
         held = metrics['ballast_broker_replicas{broker="4"}']
-        return held >= 8 and metrics["ballast_run_active"] == metrics["ballast_moving_partitions"] == 0
+        return held >= 8 and metrics["ballast_run_active"] == metrics["ballast_reassigning_partitions"] == 0
 
     until("a filled broker", filled, daemons, 240)
     assert producer.flush(60) == 0

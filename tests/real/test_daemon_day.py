@@ -39,7 +39,7 @@ PATIENCE_S = 300
 FAST, SLOW = 4_000_000, 500_000
 SETTINGS: dict[str, Any] = {
     "mode": "auto",
-    "caution": {"quiet_after_return_s": 5, "dead_broker_grace_s": GRACE_S},
+    "caution": {"quiet_after_return_s": 5, "down_broker_grace_s": GRACE_S},
     "actions": {
         "reorders": {"cool_down_s": 1},
         "moves": {"cool_down_s": 1, "per_day": 50},
@@ -134,7 +134,7 @@ class Day:
             if seen[0] != truth:
                 seen = truth, time.time()
             status = leader.status
-            check = (status.get("ticks") or {}).get("balance") or {}
+            check = (status.get("checks") or {}).get("balance") or {}
             return (
                 "at" in check
                 and datetime.fromisoformat(check["at"]).timestamp() >= seen[1]
@@ -175,7 +175,7 @@ def told(daemon: Daemon) -> dict[str, Any]:
         for key, value in values.items()
     )
     same = same and metrics["ballast_under_replicated_partitions"] == out["underReplicated"]
-    same = same and metrics["ballast_moving_partitions"] == out["moving"]
+    same = same and metrics["ballast_reassigning_partitions"] == out["moving"]
     return out if same else {}
 
 
@@ -236,7 +236,7 @@ def test_a_day_of_an_operator(own_cluster: Callable[..., Sandbox], daemons: list
         # Seen as it is, or read in the log where the moment was shorter than this test is slow.
         day.until(
             "quiet kept after a return",
-            lambda: codes(day.leader).get("moves") == "quiet" or waits_for_quiet(day) > before,
+            lambda: codes(day.leader).get("moves") == "replicas-not-in-sync" or waits_for_quiet(day) > before,
         )
         day.still("the return", lambda s: s.alive == {1, 2, 3, 4} and replicas_of(s, 1) >= PARTITIONS * 3 // 5)
 
@@ -288,5 +288,5 @@ def drain_and_kill(day: Day) -> None:
     day.daemons.remove(first)
     (second,) = day.daemons
     day.until("the take-over", lambda: second.role == "leader")
-    # What a tick came to is logged when it is over.
+    # What a check came to is logged when it is over.
     day.until("its word of it", lambda: any(f"goes on with run {run}" in m for m in second.messages()))

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 TOKEN = "ada-may-act-on-this-cluster"  # noqa: S105 — of this test
 PARTITIONS = 12
 DRAINED = 4
-BALANCE_TICKS = 10
+BALANCE_CHECKS = 10
 ATTEMPTS = 10
 
 
@@ -82,9 +82,9 @@ def drain_plan(leader: Daemon, standby: Daemon) -> str:
     raise AssertionError(leader.status["answers"])
 
 
-def balance_ticks(daemon: Daemon) -> float:
+def balance_checks(daemon: Daemon) -> float:
     """How often it has checked the balance."""
-    return daemon.metrics.get('ballast_ticks_total{result="ok",tick="balance"}', 0)
+    return daemon.metrics.get('ballast_checks_total{check="balance",result="ok"}', 0)
 
 
 def test_a_drain_outlasts_a_kill_and_ends_with_a_command(
@@ -102,7 +102,7 @@ def test_a_drain_outlasts_a_kill_and_ends_with_a_command(
     ]
     until("a leader", lambda: sorted(d.role for d in daemons) == ["leader", "standby"], daemons)
     leader, standby = sorted(daemons, key=lambda d: d.role)
-    until("an even spread", lambda: held(leader) > 0 and balance_ticks(leader) > 0, daemons)
+    until("an even spread", lambda: held(leader) > 0 and balance_checks(leader) > 0, daemons)
 
     for _ in range(ATTEMPTS):
         # Where the cluster has changed in between, the plan has another name: it is asked for again.
@@ -117,8 +117,8 @@ def test_a_drain_outlasts_a_kill_and_ends_with_a_command(
 
     leader.kill()
     until("a fail-over", lambda: standby.role == "leader", [standby])
-    before = balance_ticks(standby)
-    until("more checks", lambda: balance_ticks(standby) >= before + BALANCE_TICKS, [standby], 120)
+    before = balance_checks(standby)
+    until("more checks", lambda: balance_checks(standby) >= before + BALANCE_CHECKS, [standby], 120)
     assert held(standby) == 0
     assert standby.metrics["ballast_run_active"] == 0
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 PARTITIONS = 16
 BEATS = 15
-"""Lock ticks in observe mode, a second each: three of the leases that a leader would have renewed meanwhile."""
+"""Lock checks in observe mode, a second each: three of the leases that a leader would have renewed meanwhile."""
 
 
 def crowd(sandbox: Sandbox) -> None:
@@ -59,7 +59,7 @@ def beat(daemons: list[Daemon], beats: int) -> None:
     """Wait until the lock loop of each has run so often."""
 
     def ran(daemon: Daemon) -> float:
-        return daemon.metrics['ballast_ticks_total{result="ok",tick="lock"}']
+        return daemon.metrics['ballast_checks_total{check="lock",result="ok"}']
 
     before = [ran(d) for d in daemons]
     until("beats", lambda: all(ran(d) >= was + beats for d, was in zip(daemons, before, strict=True)), daemons)
@@ -86,7 +86,7 @@ def test_a_mode_changed_in_the_file_holds_within_seconds_both_ways(
 
     set_mode(daemons, "auto")
     until("a run", lambda: any(d.metrics["ballast_run_active"] == 1 for d in daemons), daemons)
-    until("moves in flight", lambda: max(d.metrics["ballast_moving_partitions"] for d in daemons) > 0, daemons)
+    until("moves in flight", lambda: max(d.metrics["ballast_reassigning_partitions"] for d in daemons) > 0, daemons)
 
     set_mode(daemons, "observe")
     becomes(lambda: roles(daemons), ["observer", "observer"])

@@ -48,7 +48,7 @@ def a_cluster(own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_pa
         done.result()
     settings = {
         "mode": "auto",
-        "caution": IMPATIENT["caution"] | {"dead_broker_grace_s": GRACE_S, "quiet_after_return_s": QUIET_S},
+        "caution": IMPATIENT["caution"] | {"down_broker_grace_s": GRACE_S, "quiet_after_return_s": QUIET_S},
         "actions": {"elections": {"mode": "observe"}, "reorders": {"mode": "observe"}, "moves": {"mode": "observe"}},
     }
     daemon = start("pod-0", tmp_path, sandbox.bootstrap_server, settings)
@@ -59,12 +59,12 @@ def a_cluster(own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_pa
 
 def checks(daemon: Daemon) -> float:
     """How often repair has looked."""
-    return daemon.metrics['ballast_ticks_total{result="ok",tick="repair"}']
+    return daemon.metrics['ballast_checks_total{check="repair",result="ok"}']
 
 
 def said(daemon: Daemon) -> str:
     """What repair said last."""
-    return str(((daemon.status.get("ticks") or {}).get("repair") or {}).get("sentence", ""))
+    return str(((daemon.status.get("checks") or {}).get("repair") or {}).get("sentence", ""))
 
 
 def is_settled(daemon: Daemon) -> bool:

@@ -61,7 +61,7 @@ def test_execute_returns_at_once_and_cleans_up_by_itself(at: Scene) -> None:
     assert "The inter-broker throttle limit was set to 1000000 B/s" in answer.out
     until(lambda: at.replicas(TopicPartition(topic, 0)) == (3, 2))
     becomes(lambda: at.throttles(topic), before)
-    until(at.rests, "the follower to let go")
+    until(at.rests, "the follower to release the lock")
     at.change(ConfigChange(theirs.resource, theirs.key, "delete"))
     done = stock(at, "--verify", "--reassignment-json-file", path, "--preserve-throttles")
     assert done == ours(at, "--verify", "--reassignment-json-file", path, "--preserve-throttles")
@@ -79,7 +79,7 @@ def test_execute_throttles_by_itself_unless_told_not_to(at: Scene) -> None:
     assert "Throttle: 32.0 MiB/s" in said
     assert "throttle" not in out, "the stock tool's words are as without a throttle"
     until(lambda: at.replicas(TopicPartition(topic, 0)) == (3, 2))
-    until(at.rests, "the run's process to let go")
+    until(at.rests, "the run's process to release the lock")
     becomes(lambda: at.throttles(topic), {})
     (run,) = list(at.runs().values())[-1:]
     assert run.policy.throttle == "auto"
@@ -88,13 +88,13 @@ def test_execute_throttles_by_itself_unless_told_not_to(at: Scene) -> None:
     _, said = free.communicate(timeout=240)
     assert (free.returncode, "Throttle: " in said) == (0, False), said
     until(lambda: at.replicas(TopicPartition(topic, 0)) == (1, 2))
-    until(at.rests, "the run's process to let go")
+    until(at.rests, "the run's process to release the lock")
     (run,) = list(at.runs().values())[-1:]
     assert run.policy.throttle == "none"
 
 
 def test_verify_finishes_what_the_stock_tool_started(at: Scene) -> None:
-    """A throttled move of the stock tool is seen, told in its words, and its left-behind throttle is taken away."""
+    """A throttled move of the stock tool is seen, told in its words, and its stale throttle is taken away."""
     topic = "stockleft"
     at.topic(topic, {0: (1, 2)}, mib=20)
     path = moves_file(at, topic, {0: (3, 2)})
@@ -148,7 +148,7 @@ def test_existing_moves_stop_execute_with_the_stock_words(at: Scene) -> None:
 
 
 def test_additional_moves_are_followed_by_one_follower(at: Scene) -> None:
-    """The follower of the first moves lets go, the next one follows both to their ends, and takes both lists back.
+    """The follower of the first moves ends, the next one follows both to their ends, and restores both lists.
 
     The first rate would never let its move end; a person raises it once the second move has begun, and it is theirs then.
     """
@@ -168,14 +168,14 @@ def test_additional_moves_are_followed_by_one_follower(at: Scene) -> None:
         return at.replicas(TopicPartition(first, 0)) == (3, 2) and at.replicas(TopicPartition(second, 0)) == (2, 3)
 
     until(arrived_in_a_hurry, every_s=1.0)
-    until(at.rests, "the follower to let go")
+    until(at.rests, "the follower to release the lock")
     assert {r.status.value for r in list(at.runs().values())[-2:]} == {"done"}
     at.cluster.alter_configs([ConfigChange(broker, key, "delete") for broker, key in rates])
     until(lambda: at.throttles(first) == at.throttles(second) == {})
 
 
 def test_our_own_move_is_cancelled_while_its_follower_follows_it(at: Scene) -> None:
-    """The follower lets go and the order before comes back: this time the journal knows it."""
+    """The follower ends and the order before comes back: this time the journal knows it."""
     topic = "stockkept"
     at.topic(topic, {0: (1, 2)}, mib=16)
     path = moves_file(at, topic, {0: (2, 3)})
@@ -204,7 +204,7 @@ def test_what_a_person_had_set_outlives_our_own_execute(at: Scene, action: str) 
     for _ in range(2):
         answer = ours(at, action, "--reassignment-json-file", path)
         assert answer.code == 0, answer.out
-    until(at.rests, "the follower to let go")
+    until(at.rests, "the follower to release the lock")
     becomes(lambda: at.throttles(topic), before)
     for change in theirs:
         at.change(ConfigChange(change.resource, change.key, "delete"))

@@ -144,21 +144,21 @@ def test_a_process_that_dies_or_hangs_loses_the_lock(kraft: Sandbox, harm: signa
 
 
 def test_a_fence_without_a_new_lease_is_not_a_lost_lock(kraft: Sandbox) -> None:
-    """Brokers fence a slow transaction too, and a candidate may die before its lease: the holder goes on, the stranger does not."""
+    """Brokers fence a slow transaction too, and a candidate may die before its lease: the holder goes on, the other producer does not."""
     topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
     journal = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r", timeout_s=60)
     reader = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r", timeout_s=60)
     try:
         journal.acquire(holder("holder", lease_s=60), wait_s=30)
         journal.append([Record("a", {"n": 1})])
-        stranger = ck.Producer({**client(kraft), "transactional.id": topic})
-        stranger.init_transactions(60)
+        other = ck.Producer({**client(kraft), "transactional.id": topic})
+        other.init_transactions(60)
         journal.append([Record("a", {"n": 2})])
         journal.check()
-        stranger.begin_transaction()
-        stranger.produce(topic, key=b"record/a", value=b"theirs", partition=0)
+        other.begin_transaction()
+        other.produce(topic, key=b"record/a", value=b"theirs", partition=0)
         with pytest.raises(ck.KafkaException):
-            stranger.commit_transaction(60)
+            other.commit_transaction(60)
         journal.append([Record("b", {"n": 3})])
         becomes(lambda: {r.key: r.value for r in reader.read()}, {"a": {"n": 2}, "b": {"n": 3}})
     finally:

@@ -245,7 +245,7 @@ def test_a_process_that_starts_while_it_is_being_deleted_leaves_it_to_one_that_r
     starter.close()
 
 
-def test_a_holder_that_was_told_of_the_loss_does_not_take_the_lock_back(
+def test_a_holder_that_was_told_of_the_loss_does_not_acquire_the_lock_again(
     journal: TopicJournal, cluster: Sandbox
 ) -> None:
     """Another process holds it in the new topic by then, and goes on undisturbed whatever the first one tries."""

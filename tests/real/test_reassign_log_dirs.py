@@ -144,7 +144,7 @@ def test_our_own_copy_is_followed_to_its_end_and_read_by_the_stock_tool(at: Scen
 
 
 def test_our_own_copy_is_cancelled_while_its_follower_follows_it(at: Scene) -> None:
-    """The follower lets go, the copy stops, the rate that stood before is back, and the run tells what became of it."""
+    """The follower ends, the copy stops, the rate that stood before is back, and the run tells what became of it."""
     before = ConfigChange(ConfigResource("broker", "1"), LOG_DIR_RATE, "set", "77777777")
     at.change(before)
     path, home, away = file_to_other_dir(at, "keptdirs")

@@ -112,7 +112,7 @@ def test_without_zookeeper_an_old_cluster_says_what_it_hides(zk23: Sandbox) -> N
     command = [sys.executable, "-m", "ballast", "status", "-b", zk23.bootstrap_server, "--output", "json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
     gaps = json.loads(done.stdout)["gaps"]
-    assert [g["missing"] for g in gaps] == ["reassignments in flight"]
+    assert [g["missing"] for g in gaps] == ["reassignments in progress"]
     assert "--zookeeper" in gaps[0]["reason"]
 
 

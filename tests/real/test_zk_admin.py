@@ -108,7 +108,7 @@ def test_a_missing_partition_fails_alone(old: OpenCluster, zookeeper: ZooKeeper)
     """The others of the request go on."""
     (name,) = make_topic(old.cluster, 1, (1, 2))
     until(lambda: leaders(zookeeper, [name]) == [1], "the topic has a leader")
-    missing = TopicPartition("nobody-made-this", 0)
+    missing = TopicPartition("never-created", 0)
     outcomes = old.cluster.alter_reassignments({missing: (1, 2), name: (2, 1)})
     assert outcomes[missing].code == "UNKNOWN_TOPIC_OR_PARTITION"
     assert outcomes[name].ok
@@ -164,8 +164,8 @@ def test_elections_in_pieces_really_switch_the_leaders(old: OpenCluster, zookeep
     until(lambda: not zookeeper.moving(), "the batch is over")
     assert leaders(zookeeper, names) == [1] * 30, "a reorder alone moves no leader"
     writes = ZooKeeperWrites(zookeeper, znode_bytes=600)
-    outcomes = writes.elect_leaders([*names, TopicPartition("nobody-made-this", 0)])
-    assert outcomes.pop(TopicPartition("nobody-made-this", 0)).code == "UNKNOWN_TOPIC_OR_PARTITION"
+    outcomes = writes.elect_leaders([*names, TopicPartition("never-created", 0)])
+    assert outcomes.pop(TopicPartition("never-created", 0)).code == "UNKNOWN_TOPIC_OR_PARTITION"
     assert all(o.ok for o in outcomes.values())
     assert leaders(zookeeper, names) == [2] * 30
     assert all(o.ok for o in old.cluster.elect_leaders(names).values()), "an election that is not needed is fine"

@@ -153,7 +153,7 @@ def test_the_daemon_balances_a_cluster_before_2_4_one_batch_at_a_time(
             def outcomes() -> set[str]:
                 return {run["status"] for run in json.loads(daemon.get("/api/v1/history")[1])["runs"]}
 
-            # The history is read from the journal, a tick after the run has ended.
+            # The history is read from the journal, a check after the run has ended.
             assert until("the history", outcomes, [daemon], PATIENCE_S) == {"done"}
             assert daemon.stop() == 0
             assert not [m for m in daemon.messages() if m.startswith("A bug")]

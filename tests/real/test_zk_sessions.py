@@ -265,16 +265,16 @@ def test_znodes_that_belong_to_a_digest_user(zk23: Sandbox) -> None:
         theirs.set_acls("/admin", acl)
         controller = Controller(theirs)
         for properties in ({}, {"zookeeper.digest.username": "kafka", "zookeeper.digest.password": "another"}):
-            stranger = ZooKeeper(hosts, Security.from_properties(properties))
+            unauthorized = ZooKeeper(hosts, Security.from_properties(properties))
             try:
                 with pytest.raises(AuthorizationFailed) as failure:
-                    stranger.partition_states([name])
+                    unauthorized.partition_states([name])
                 assert failure.value.hint is not None
                 assert "zookeeper.digest.username" in failure.value.hint
                 with pytest.raises(AuthorizationFailed):
-                    ZooKeeperWrites(stranger).elect_leaders([name])
+                    ZooKeeperWrites(unauthorized).elect_leaders([name])
             finally:
-                stranger.close()
+                unauthorized.close()
         known = {"zookeeper.digest.username": "kafka", "zookeeper.digest.password": "a secret word"}
         ours = ZooKeeper(hosts, Security.from_properties(known))
         try:

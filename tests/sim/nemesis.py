@@ -305,7 +305,7 @@ class Mortality:
     def __post_init__(self) -> None:
         random = self.random
         self.deaths = random.choice([1, 1, 2, 4])
-        self.wish_at_s = random.uniform(1, 120) if random.random() < 0.3 else None
+        self.command_at_s = random.uniform(1, 120) if random.random() < 0.3 else None
         self.lossy = random.choice([0.0, 0.0, 0.1])
         self.erring = random.choice([0.0, 0.0, 0.05])
         self.pauses = random.choice([0, 0, 0, 1, 2])
@@ -345,10 +345,10 @@ class Mortality:
             return random.choice(ERRORS), random.random() < 0.5
 
         reaper.strikes, reaper.loses_answer, reaper.fails, reaper.errs = strikes, loses, fails, errs
-        if self.wish_at_s is not None and proof.clock.monotonic_s() < self.wish_at_s:
+        if self.command_at_s is not None and proof.clock.monotonic_s() < self.command_at_s:
             command = random.choice([Command.CANCEL, Command.PAUSE, Command.RESUME])
-            proof.clock.at(self.wish_at_s, lambda: driver.ask(command))
-            proof.clock.at(self.wish_at_s + 50, lambda: driver.ask(Command.RESUME))
+            proof.clock.at(self.command_at_s, lambda: driver.ask(command))
+            proof.clock.at(self.command_at_s + 50, lambda: driver.ask(Command.RESUME))
         return None
 
     def _stand_still(self, proof: Proof) -> None:

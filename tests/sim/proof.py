@@ -4,7 +4,7 @@ A *life* is one process from its start to its end or death.  The harness starts 
 life does what a real start does: take the lock, look into the journal for open runs, go on with them or begin, restore throttles.
 
 What the journal has lost before a process that remembers it has made it again is forgotten: then no process can end
-the run or take throttles back, and only what concerns the data must hold.
+the run or restore throttles, and only what concerns the data must hold.
 """
 
 from __future__ import annotations

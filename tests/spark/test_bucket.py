@@ -71,7 +71,7 @@ def test_killed_writers_leave_every_minute_of_a_bucket_exactly_once(bucket: str)
 @pytest.mark.s3a
 @pytest.mark.timeout(1800)
 def test_jobs_killed_over_a_bucket_leave_every_minute_exactly_once(bucket: str, tmp_path: Path) -> None:
-    """The same commands, with the environment's variables for the bucket and nothing else; tidying is no news there either."""
+    """The same commands, with the environment's variables for the bucket and nothing else; maintenance is not read as new samples there either."""
     dice, kills, world_ = kill_rounds.dice(SEED), kill_rounds.rounds(SPARK_KILLS), steady()
     spark = Mode("bucket", "local[2]", {**QUICK, "spark.local.dir": str(tmp_path)})
     run_words = ("pipeline", "run", "--store", bucket, "--output", "json")
@@ -80,7 +80,7 @@ def test_jobs_killed_over_a_bucket_leave_every_minute_exactly_once(bucket: str, 
         run = Run.start(spark.command(BALLAST, *run_words), tmp_path)
         run.until_it_says(dice.choice(MOMENTS[1:]))
         assert run.kill(dice.uniform(0, LATEST_S), whole_group=True) == KILLED, run.told()[-3000:]
-    told = spark.ballast(run_words, (*run_words, "--vacuum", *keeping(tmp_path)), run_words)
+    told = spark.ballast(run_words, (*run_words, "--maintenance", *keeping(tmp_path)), run_words)
     assert_each_minute_once(bucket, kills * A_ROUND)
     assert {part.files for part in TableLog(bucket).parts(SAMPLES).values()} == {1}
     again = json.loads(told[told.rindex('{\n  "apiVersion"') :])["jobs"]

@@ -188,7 +188,9 @@ def test_no_samples_is_a_sentence(spark: Any, store: str) -> None:
         run_all(SparkTables(lambda: spark, store), POLICY)
 
 
-def test_tidying_forgets_and_compacts_and_is_no_news(spark: Any, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maintenance_forgets_and_compacts_and_is_no_news(
+    spark: Any, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Small files of closed hours become one, what is older than is kept goes, and no job has anything to do by it."""
     w, sink, log = world(), SampleStore(store), TableLog(store)
     for sample in run(w, range(57, 62), grow(w)):

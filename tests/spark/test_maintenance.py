@@ -1,4 +1,4 @@
-"""What tidying frees and keeps, and what jobs do when it took away what they had not read yet."""
+"""What maintenance frees and keeps, and what jobs do when it took away what they had not read yet."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_samples_become_the_same_model_and_fleets_the_same_plans(mode: Mode, tmp
 
     figures = tmp_path / "ballast.prom"
     told = mode.ballast(
-        ("pipeline", "run", "--store", store, "--metrics-file", str(figures), "--vacuum", *keeping(tmp_path)),
+        ("pipeline", "run", "--store", store, "--metrics-file", str(figures), "--maintenance", *keeping(tmp_path)),
         ("fleet", "plan", "--store", store, "--what-if", "balance"),
         ("pipeline", "run", "--store", store, "--output", "json"),
     )

@@ -60,7 +60,7 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
         names = electable(state, chosen(state, asked), preferred, unclean=asked.unclean)
     if not asked.unclean:
         drained = read_drained(session.opened, state, say)
-        refuse_drained(preferred, drained, "Leaders would come home to", "Leave it out")
+        refuse_drained(preferred, drained, "Leaders would be elected on", "Leave it out")
         names = without_drained(state, names, policy.with_drained(drained).draining, say)
     if not names:
         say(
@@ -124,7 +124,7 @@ def electable(
 def without_drained(
     state: ClusterState, names: list[TopicPartition], draining: frozenset[int], say: Say
 ) -> list[TopicPartition]:
-    """The partitions whose leader would not come home to a drained broker, which gives it away again; tells of the others.
+    """The partitions whose preferred leader is no drained broker, which gives it away again; tells of the others.
 
     One without any leader is elected all the same: it cannot be written to, nor copied from.
     """

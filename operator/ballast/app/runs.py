@@ -33,7 +33,7 @@ class Session:
     """``file:PATH``; None for the cluster's own."""
     lock_wait_s: float = 20.0
     take_over: bool = False
-    """Ask the lock's holder to let go."""
+    """Ask the lock's holder to release it."""
 
     def writer(self, listener: Listener | None = None, *, is_follower: bool = False) -> AbstractContextManager[Writer]:
         """The lock for the block; raises ``LockHeld``."""

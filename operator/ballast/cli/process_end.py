@@ -1,4 +1,4 @@
-"""How a process of ours ends: with its own exit code, also when Arrow's threads are still letting go of files.
+"""How a process of ours ends: with its own exit code, also when Arrow's threads are still closing files.
 
 Arrow reads tables on threads of its own, which hold Python objects a moment longer than the read lasts.  One that drops them
 while the interpreter is being taken down aborts the process (SIGABRT), after all its work was done.  So where Arrow was used

@@ -287,7 +287,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         "History and load",
         "Make the load model from samples, on Spark.",
         ("ballast pipeline run --store s3://ballast/store",),
-        {"run": ("ballast pipeline run --store s3://ballast/store --vacuum",)},
+        {"run": ("ballast pipeline run --store s3://ballast/store --maintenance",)},
     ),
     "fleet": Entry(
         "ballast.cli.commands.fleet.command:fleet",

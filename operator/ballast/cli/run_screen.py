@@ -84,7 +84,7 @@ def sentence(happening: Happening) -> str | None:
 
     match happening:
         case events.RunBegan(run, resumed):
-            verb = "taken up again" if resumed else "begins"
+            verb = "resumes" if resumed else "begins"
             parts = work_of(m.move for m in run.moves.values()).parts()
             parts += [human_elections(len(run.elections), unclean=run.unclean)] if run.elections else []
             return f"Run {run.id} {verb}: {run.intent} ({', '.join(parts) or 'nothing'})."
@@ -340,7 +340,7 @@ def _counted(signals: deque[int]) -> Iterator[None]:
 QUESTION: Final = (
     "\n  l  leave it running; a later start takes it up (ballast runs resume)\n"
     "  c  cancel: reassignments in progress are cancelled, finished ones stay\n"
-    "  r  roll back: take everything back\n"
+    "  r  roll back: restore all replica lists\n"
     "  g  go on\n"
     "What now? [l/c/r/g] (Ctrl-C again leaves at once) "
 )
@@ -368,7 +368,7 @@ def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> float |
 
 
 def _ask(signals: deque[int]) -> str:
-    """One letter; another signal or the end of the input means leave."""
+    """One key; another signal or the end of the input means leave."""
     with _alarm() as alarm:
         answer = ""
         while answer not in {"l", "c", "r", "g"}:

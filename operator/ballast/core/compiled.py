@@ -65,7 +65,7 @@ def library() -> ModuleType | None:
 
 
 def describe(arguments: tuple[Any, ...]) -> str:
-    """The types of a call: each array's number of dtype and of dimensions, ``i`` and ``b`` for scalars, ``T…E`` for tuples.
+    """The types of a call: each array's number of dtype and its rank, ``i`` and ``b`` for scalars, ``T…E`` for tuples.
 
     The library's functions do not check what they are given; those that were built for one description are called with no other.
     """

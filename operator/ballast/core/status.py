@@ -64,7 +64,7 @@ class BrokerStatus:
 
 @dataclass(frozen=True, slots=True)
 class MovingPartition:
-    """A move in flight and how far its copies are."""
+    """A move in progress and how far its copies are."""
 
     name: TopicPartition
     replicas: tuple[int, ...]

@@ -1,1 +1,1 @@
-"""The loop that ticks, its metrics, its page."""
+"""The loop that checks, its metrics, its page."""

@@ -83,7 +83,7 @@ def record_contacts(store: str, contacts: Sequence[Contact]) -> None:
         write_deltalake(ensure_table(store, FLEET_CONTACT), rows, mode="overwrite", predicate=wanted)
 
 
-def tidy_readings(store: str, policy: PipelinePolicy, *, now: datetime, say: Say = lambda _: None) -> None:
+def maintain_readings(store: str, policy: PipelinePolicy, *, now: datetime, say: Say = lambda _: None) -> None:
     """Forget readings older than the policy keeps, but each cluster's newest, and free the files of all tables.
 
     The plans need no forgetting: each job replaces them whole.

@@ -54,10 +54,10 @@ def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say:
     for table, oldest in plan:
         if tables.log.exists(table):
             if is_bucket(tables.store) and table in _WRITTEN_BY_OTHERS:
-                tidy_beside_writers(tables.log, table, oldest, this_hour, say)
+                maintain_beside_writers(tables.log, table, oldest, this_hour, say)
                 continue
-            with translated(f"tidying {table.name}"):
-                tables.describe(f"{table.name}: tidying")
+            with translated(f"maintaining {table.name}"):
+                tables.describe(f"{table.name}: maintenance")
                 forget(tables, table, oldest, say)
                 if table is SAMPLES:
                     compact_samples(tables, this_hour, say)
@@ -66,7 +66,7 @@ def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say:
                 vacuum(tables, table, say)
 
 
-def tidy_beside_writers(log: TableLog, table: Table, oldest: datetime, before: datetime, say: Say) -> None:
+def maintain_beside_writers(log: TableLog, table: Table, oldest: datetime, before: datetime, say: Say) -> None:
     """Forget, compact and vacuum with delta-rs, which commits to a bucket by a conditional PUT, as samplers and daemons do.
 
     Spark looks first and then writes: between the two, a sampler's commit would be lost.  The rows are not sorted here.

@@ -62,7 +62,7 @@ def _parameters(master: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelinePolicy:
-    """What the jobs keep and look at. Retention is `ballast pipeline run --vacuum`'s."""
+    """What the jobs keep and look at. Retention is `ballast pipeline run --maintenance`'s."""
 
     window_days: Annotated[int, Ge(1)] = 14
     """Days of history behind the load model."""

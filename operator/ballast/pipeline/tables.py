@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -89,7 +89,7 @@ class SparkTables:
                 inserted = feed.load(self.log.url(table)).where("_change_type = 'insert'")
                 return _distinct(inserted, columns)
             except Exception as failure:
-                if not _OUT_OF_REACH.search(str(failure)):
+                if not _is(failure, _OUT_OF_REACH):
                     raise
         return _distinct(self.read(table, version=task.version), columns)
 
@@ -181,6 +181,22 @@ def _first_line(text: str) -> str:
     return lines[0][:300] if lines else ""
 
 
+def _is(failure: Exception, conditions: re.Pattern[str]) -> bool:
+    """Whether this is one of these error conditions.
+
+    PySpark's exceptions name theirs (older ones as the error class), and what Delta names is that; what Spark wraps, and what
+    comes over the bridge to Java, has it in its text alone.
+    """
+    name: object = None
+    for ask in ("getCondition", "getErrorClass"):
+        # Both ask Java, which may be gone by now.
+        with suppress(Exception):
+            name = name or getattr(failure, ask)()
+    condition = name if isinstance(name, str) else ""
+    found = conditions.search(condition) is not None
+    return found or (not condition.startswith("DELTA_") and conditions.search(str(failure)) is not None)
+
+
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
     """Turn Spark's failures into one sentence that says what was being done."""
@@ -190,7 +206,7 @@ def translated(doing: str) -> Iterator[None]:
         # Some arrive as PySpark's exceptions, others as those of the bridge to Java.
         if type(failure).__module__.split(".")[0] not in _SPARK_S_OWN:
             raise
-        if _CONFLICT.search(str(failure)):
+        if _is(failure, _CONFLICT):
             raise Refused(
                 f"Another pipeline run changed the table at the same time, while {doing}.",
                 hint="Nothing was written twice; run again when the other one is done.",

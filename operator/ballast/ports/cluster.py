@@ -32,7 +32,7 @@ OK = Outcome(ok=True)
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """A move in flight: ``replicas`` is the union."""
+    """A move in progress: ``replicas`` is the union."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -117,7 +117,7 @@ class ClusterReader(Protocol):
         ...
 
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Every move in flight, Ballast's and foreign ones."""
+        """Every move in progress, Ballast's and foreign ones."""
         ...
 
     def partitions(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
@@ -159,7 +159,7 @@ class ClusterReader(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of every connection and thread."""
+        """Close every connection and thread."""
         ...
 
 
@@ -174,7 +174,7 @@ class ClusterWriter(Protocol):
     ) -> Mapping[TopicPartition, Outcome]:
         """Start moves, or cancel where the target is None; answers per partition.
 
-        Going back while a move is in flight is a *cancel*, never a new target: KRaft (seen on 4.3, not on 3.9) takes the old list as a
+        Going back while a move is in progress is a *cancel*, never a new target: KRaft (seen on 4.3, not on 3.9) takes the old list as a
         target and then never ends the move, with the same broker both adding and removing, until it is cancelled.
         """
         ...

@@ -89,7 +89,7 @@ class Request:
 TAKE_OVER_WAIT_S: Final = 60.0
 """How long a process that asks for the lock waits for it, where its request does not say."""
 CLOCKS_DIFFER_S: Final = 120.0
-"""Allowed to the clocks of two machines when a letter's age is judged."""
+"""Allowed to the clocks of two machines when a request's age is judged."""
 FORGOTTEN: Final = "too late: the process that requested the lock no longer waits for it"
 
 
@@ -218,5 +218,5 @@ class Journal(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of connections without releasing the lock."""
+        """Close connections without releasing the lock."""
         ...

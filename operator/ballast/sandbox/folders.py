@@ -15,7 +15,7 @@ from typing import Final
 from ballast.errors import UsageError
 
 ALIVE_LOCK: Final = "alive.lock"
-"""Held with ``flock`` by a cluster's supervisor for as long as it lives; the kernel lets go of it however the supervisor ends."""
+"""Held with ``flock`` by a cluster's supervisor for as long as it lives; the kernel releases it however the supervisor ends."""
 
 NO_SUPERVISOR_AFTER_S: Final = 600
 """A cluster's folder that has no supervisor after this long will never get one."""

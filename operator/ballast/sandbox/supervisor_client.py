@@ -108,7 +108,7 @@ class SupervisorClient:
     def down(self) -> None:
         """End everything and wait until the folder is gone, and the supervisor's processes with it."""
         try:
-            # Opened now, since the name goes with the folder; let go of by the kernel when the last process ends.
+            # Opened now, since the name goes with the folder; released by the kernel when the last process ends.
             lock = (self.folder / ALIVE_LOCK).open("r")
         except FileNotFoundError as gone:
             raise Unavailable(f"The sandbox in {self.folder} is gone.") from gone

@@ -138,7 +138,7 @@ class SimCluster:
         return {n: Change(r.replicas, r.adding, r.removing) for n, r in self.reassignments().items()}
 
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Every move in flight, from the controller."""
+        """Every move in progress, from the controller."""
         self._ask_controller()
         return {
             p.name: Reassignment(tuple(p.replicas), tuple(p.adding), tuple(p.removing))

@@ -211,7 +211,7 @@ class SimController:
         return self._brokers[broker].serves(partition.copies[broker])
 
     def unfence(self, broker: int) -> None:
-        """Take a broker back: it leads again what waited for it."""
+        """Register a broker again: it leads again what waited for it."""
         for partition in self.partitions():
             if not partition.led and broker in partition.isr and self._serves(partition, broker):
                 self._lead(partition, broker)

@@ -95,7 +95,7 @@ class MortalCluster(SimCluster):
         return super().snapshot(log_dirs=log_dirs, configs=configs, patient=patient)
 
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Every move in flight."""
+        """Every move in progress."""
         self.reaper.answers("reassignments")
         return super().reassignments()
 

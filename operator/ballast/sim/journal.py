@@ -177,7 +177,7 @@ class MemoryJournal:
             raise Fenced("Another process has taken this cluster's lock.", hint="This process stops.")
         if self._store.failing_remakes:
             self._store.failing_remakes -= 1
-            raise Unavailable("The journal was made again and takes no records yet.")
+            raise Unavailable("The journal was created again and is not writable yet.")
         self._store.log = list(self._view.entries())
         self._store.view = JournalView(self._store.log)
         self._write([])

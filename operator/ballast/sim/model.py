@@ -176,7 +176,7 @@ class SimPartition:
 
     @property
     def reassigning(self) -> bool:
-        """A reassignment is in flight."""
+        """A reassignment is in progress."""
         return bool(self.adding or self.removing)
 
     @property

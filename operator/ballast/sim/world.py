@@ -106,7 +106,7 @@ class SimWorld:
         self.controller.topics_changed()
 
     def adopt(self, name: str, partitions: Iterable[SimPartition], *, configs: Mapping[str, str]) -> None:
-        """Take a topic as it is said to be: replicas in sync or not, moves in flight or not."""
+        """Take a topic as it is said to be: replicas in sync or not, moves in progress or not."""
         self._topics_made += 1
         topic = SimTopic(name, topic_id=f"sim-{self._topics_made:018d}", configs=dict(configs))
         self.topics[name] = topic

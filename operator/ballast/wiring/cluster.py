@@ -10,7 +10,7 @@ from typing import Final, Self
 from ballast.adapters.auth.security import ENVIRONMENT_PREFIX, Security
 from ballast.adapters.kafka.cluster import KafkaCluster
 from ballast.adapters.kafka.confluent import Admin
-from ballast.adapters.kafka.diagnosis import knock, parse_servers
+from ballast.adapters.kafka.diagnosis import first_to_answer, parse_servers
 from ballast.adapters.kafka.identity import ClusterIdentity
 from ballast.adapters.kafka.kafka_python import Wire
 from ballast.adapters.kafka.retry import RetryPolicy
@@ -40,9 +40,9 @@ class OpenCluster:
     identity: ClusterIdentity = field(default_factory=ClusterIdentity)
     """Which cluster it is; every client of it confirms that it has reached the same one."""
 
-    def knock(self) -> None:
+    def check_answers(self) -> None:
         """Raise, in one sentence and within seconds, what keeps us from the first broker, unless one of them lets us in."""
-        knock(parse_servers(self.bootstrap_server), self.security)
+        first_to_answer(parse_servers(self.bootstrap_server), self.security)
 
     def __enter__(self) -> Self:
         return self

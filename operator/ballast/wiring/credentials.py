@@ -2,7 +2,7 @@
 
 These are the client properties, the files that they name (authorities, certificates, keys) and those that they refer to
 (a mounted password).  Clients take their credentials when they are made, and three libraries hold clients here.  So the whole
-process is started anew in its own place: it leaves as on SIGTERM (lock released, moves in flight left to the next process)
+process is started anew in its own place: it leaves as on SIGTERM (lock released, moves in progress left to the next process)
 and comes back with every connection made from the new files.  New credentials are tried first: while they have a mistake, or a
 broker refuses them, nothing changes.
 """
@@ -44,7 +44,7 @@ class CredentialsWatch:
         """The process is to be started anew once it has left."""
 
     def look(self) -> str:
-        """One tick; raises where the new files have a mistake or brokers refuse them, which changes nothing."""
+        """One check; raises where the new files have a mistake or brokers refuse them, which changes nothing."""
         if _digests(self._digests) == self._digests:
             return "The credentials are the same."
         security = self._load()

@@ -105,7 +105,7 @@ def open_followed(
     path = wanted.command_config
     credentials = CredentialsWatch(
         lambda: client_security(path),
-        lambda security: replace(opened, security=security).knock(),
+        lambda security: replace(opened, security=security).check_answers(),
         stop,
         properties=path,
     )
@@ -219,7 +219,7 @@ def with_history(outside: Outside, settings: Settings, store: str, metrics: Metr
 
 
 def first_view(settings: Settings, clock: Clock) -> View:
-    """What is known before the first tick."""
+    """What is known before the first check."""
     return View(
         name=settings.cluster.name,
         instance=instance_name(),

@@ -52,12 +52,12 @@ def spark_session(policy: SparkPolicy, store: str, jars: Jars) -> Iterator[Any]:
 
 
 def run_pipeline(
-    store: str, policy: PipelinePolicy, *, spark: SparkPolicy, jars: Jars, tidy: bool, say: Callable[[str], None]
+    store: str, policy: PipelinePolicy, *, spark: SparkPolicy, jars: Jars, maintenance: bool, say: Callable[[str], None]
 ) -> RunReport:
-    """Bring the tables of a store up to date; with ``tidy``, forget what is old as well."""
+    """Bring the tables of a store up to date; with ``maintenance``, forget what is old as well."""
     require_pyspark()
     # These import PySpark, which is an extra.
-    from ballast.pipeline.fleet_store import tidy_readings  # noqa: PLC0415
+    from ballast.pipeline.fleet_store import maintain_readings  # noqa: PLC0415
     from ballast.pipeline.jobs import run_all  # noqa: PLC0415
     from ballast.pipeline.maintenance import maintain  # noqa: PLC0415
     from ballast.pipeline.tables import SparkTables  # noqa: PLC0415
@@ -70,9 +70,9 @@ def run_pipeline(
 
         tables = SparkTables(session, store)
         jobs = run_all(tables, policy, say=say, clock=time.monotonic)
-        if tidy:
+        if maintenance:
             maintain(tables, policy, now=datetime.now(UTC), say=say)
-            tidy_readings(store, policy, now=datetime.now(UTC), say=say)
+            maintain_readings(store, policy, now=datetime.now(UTC), say=say)
     newest = max(tables.log.column(LOAD_MODEL, "as_of").to_pylist(), default=None)
     return RunReport(tuple(jobs), newest, datetime.now(UTC))
 

@@ -2,7 +2,7 @@
 
 ``ballast reassign --execute`` returns when the moves have begun, as the stock tool does; the follower holds the lock from then
 on, removes the throttles when the moves have ended, and exits.  When it is killed, the run stands in the journal and the
-next start of Ballast takes it up.  When the cluster has been silent for an hour it ends in the same way: no person watches it.
+next start of Ballast adopts it.  When the cluster has been silent for an hour it ends in the same way: no person watches it.
 """
 
 from __future__ import annotations

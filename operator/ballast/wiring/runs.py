@@ -67,7 +67,7 @@ class Writer:
         return self.driver.execute(rollback_plan(run), run.policy, run_id=new_run_id(), undoes=run.id)
 
     def cancel_in_flight(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
-        """Cancel moves that are in flight, Ballast's or foreign, as a journaled run of their own."""
+        """Cancel moves that are in progress, Ballast's or foreign, as a journaled run of their own."""
         return self.driver.undo(active, run_id=run_id)
 
 
@@ -85,7 +85,7 @@ def journal_of(opened: OpenCluster, choice: str | None = None, *, timeout_s: flo
 def journal_to_look_at(opened: OpenCluster, choice: str | None = None) -> Journal:
     """The same for a person who looks first of all: what keeps the cluster from being reached is said at once."""
     if choice is None:
-        opened.knock()
+        opened.check_answers()
     return journal_of(opened, choice)
 
 
@@ -105,18 +105,18 @@ def writer(
 
     ``say`` hears whose lock it is that is waited for, before the wait.
 
-    ``take_over`` asks the holder to let go first: a daemon does within seconds, leaves its run as it is, and waits in line.
+    ``take_over`` asks the holder to release the lock first: a daemon does within seconds, leaves its run as it is, and will acquire the lock again.
     """
     clock = SystemClock()
     log = journal_of(opened, journal)
     try:
         me = this_process(command, is_follower=is_follower)
-        letter = ask_to_let_go(log, me.description, wait_s=lock_wait_s) if take_over else None
+        request_id = request_release(log, me.description, wait_s=lock_wait_s) if take_over else None
         if say is not None and lock_wait_s > 0 and (holder := _known_holder(log)) is not None:
             say(f"Waiting up to {lock_wait_s:g} s for the lock of this cluster, which {holder.description} holds.")
         log.acquire(me, wait_s=lock_wait_s)
-        if letter is not None:
-            _answer_own(log, letter)
+        if request_id is not None:
+            _answer_own(log, request_id)
         if listener is not None and begun_in(log.read()) is not None:
             listener.hear(Note("journal-begun-again"))
     except BaseException:
@@ -125,16 +125,16 @@ def writer(
     try:
         yield Writer(opened, log, Driver(opened.cluster, log, clock, listener, server=opened.bootstrap_server), clock)
     finally:
-        _let_go(log, me)
+        _release(log, me)
 
 
-def ask_to_let_go(log: Journal, by: str, *, wait_s: float) -> str | None:
+def request_release(log: Journal, by: str, *, wait_s: float) -> str | None:
     """Ask the holder to leave the lock to this process, which waits so long for it; the request's id, None where no process holds it."""
     if log.holder() is None:
         return None
-    letter = uuid.uuid4().hex
-    log.request(Request(letter, "take-over", by, time.time_ns() // 1_000_000, {"wait_s": wait_s}))
-    return letter
+    request_id = uuid.uuid4().hex
+    log.request(Request(request_id, "take-over", by, time.time_ns() // 1_000_000, {"wait_s": wait_s}))
+    return request_id
 
 
 def _known_holder(log: Journal) -> Holder | None:
@@ -145,13 +145,13 @@ def _known_holder(log: Journal) -> Holder | None:
         return None
 
 
-def _answer_own(log: Journal, letter: str) -> None:
-    """Answer our own request where the holder was gone and read none: else the next holder would let go for no process."""
-    if any(request.id == letter and request.answer is None for request in log.requests()):
-        log.answer(letter, "the lock was free already")
+def _answer_own(log: Journal, request_id: str) -> None:
+    """Answer our own request where the holder was gone and read none: else the next holder would release the lock for no process."""
+    if any(request.id == request_id and request.answer is None for request in log.requests()):
+        log.answer(request_id, "the lock was free already")
 
 
-def _let_go(log: Journal, holder: Holder) -> None:
+def _release(log: Journal, holder: Holder) -> None:
     """Give the lock up and let the connections go, in bounded time: a journal that cannot be reached ends the lease by itself."""
 
     def leave() -> None:

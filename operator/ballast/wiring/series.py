@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from ballast.core.samples import Point
-from ballast.daemon.context.view import Board, TickResult
+from ballast.daemon.context.view import Board, CheckResult
 from ballast.daemon.observing.series import DAY_MS, Series
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError
@@ -46,7 +46,7 @@ class StoredSeries:
         clock: Clock,
         series: Series,
         store: Store,
-        failed: Callable[[TickResult], None] = lambda _: None,
+        failed: Callable[[CheckResult], None] = lambda _: None,
     ) -> None:
         self._board, self._clock, self._series, self._store = board, clock, series, store
         self._failed = failed
@@ -91,11 +91,11 @@ class StoredSeries:
             attempt()
         except BallastError as failure:
             self._problems[what] = str(failure)
-            self._failed(TickResult.FAILED)
+            self._failed(CheckResult.FAILED)
         except Exception as bug:
             log.exception("A bug in Ballast keeps the charts from the store")
             self._problems[what] = f"A bug in Ballast: {type(bug).__name__}; see the log."
-            self._failed(TickResult.BUG)
+            self._failed(CheckResult.BUG)
         else:
             self._problems[what] = ""
         now = self._problems[what]

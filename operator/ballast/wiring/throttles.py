@@ -1,4 +1,4 @@
-"""Throttles on a cluster outside of a run: find them, judge them, clear what was left, set them and take them back by hand.
+"""Throttles on a cluster outside of a run: find them, judge them, clear what was left, set them and remove them by hand.
 
 What a person sets is kept in a ledger of its own, so that it can be removed exactly: with what was there before, and without
 what others have added since.

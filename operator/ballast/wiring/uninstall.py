@@ -54,7 +54,7 @@ def contents_of(records: Sequence[Record]) -> Contents:
 
 
 def refuse_needed(found: Contents) -> None:
-    """Raise ``Refused`` where the journal is still needed: for an open run, or to take throttles back."""
+    """Raise ``Refused`` where the journal is still needed: for an open run, or to restore throttles."""
     if found.open_runs:
         raise Refused(
             f"{human_many(len(found.open_runs), 'run')} still open: {', '.join(found.open_runs)}.",

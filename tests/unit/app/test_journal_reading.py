@@ -82,7 +82,7 @@ def test_a_plan_from_before_a_drain_is_refused() -> None:
     refuse_filling(plan(s.cluster.snapshot(), Expand(brokers=frozenset({EMPTY}))), ())
 
 
-def test_no_leader_comes_home_to_a_drained_broker() -> None:
+def test_no_leader_is_elected_on_a_drained_broker() -> None:
     """It would only give it away again; that is told.  A partition without any leader is elected all the same."""
     rows = [PartitionRow("t", n, leader, (EMPTY, 1), (EMPTY, 1)) for n, leader in enumerate((1, 1, -1))]
     rows.append(PartitionRow("t", 3, 2, (1, 2), (1, 2)))

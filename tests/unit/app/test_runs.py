@@ -29,7 +29,7 @@ def left(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """A cluster whose last process left a run behind in mid-move; commands take its lock instead of a real one."""
     s = scene({0: (1, 2), 1: (2, 1)})
     s.world.clock.after(10.0, s.driver.leave)
-    assert s.driver.execute(s.plan(FIRST), POLICY, run_id="left-behind").status == "left"
+    assert s.driver.execute(s.plan(FIRST), POLICY, run_id="open-before").status == "left"
     s.process("the command")
 
     @contextmanager
@@ -59,7 +59,7 @@ def test_a_run_that_follows_one_that_was_left_tells_its_own_story(
     assert apply(left, "json") == 0
     lines = told(capsys)
     began = [(line["run"], line["resumed"]) for line in lines if line["kind"] == "RunBegan"]
-    assert began[0] == ("left-behind", True)
+    assert began[0] == ("open-before", True)
     assert [resumed for _, resumed in began] == [True, False]
     assert [line["status"] for line in lines if line["kind"] == "RunEnded"] == ["done", "done"]
     verified = [line["partition"] for line in lines if line["kind"] == "MoveChanged" and line["after"] == "verified"]
@@ -88,7 +88,7 @@ def test_a_run_that_ends_in_an_error_has_told_its_story_until_then(
     with pytest.raises(Fenced, match="has taken this cluster's lock"):
         apply(left, "table")
     story = capsys.readouterr().err
-    assert "Run left-behind (test) is still open; it is finished first." in story
-    assert "Run left-behind done: 1 move verified" in story
-    begun = story[story.index("Run left-behind done") :]
+    assert "Run open-before (test) is still open; it is finished first." in story
+    assert "Run open-before done: 1 move verified" in story
+    begun = story[story.index("Run open-before done") :]
     assert "begins: test (1 move)." in begun, "what was heard before the error is shown"

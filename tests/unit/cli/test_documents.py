@@ -41,7 +41,6 @@ OTHER_NAMES = {
     "diskFreeBytes": "diskUsableBytes",
     "imbalance": "imbalanceRatio",
     "leaderImbalanceThreshold": "leaderImbalanceThresholdRatio",
-    "leftBehind": "stale",
     "notLed": "preferredNotLed",
     "movesDone": "movesVerified",
     "movesFailed": "movesEndedOtherwise",

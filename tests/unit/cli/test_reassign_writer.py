@@ -44,7 +44,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def another_process(
     path: Path, description: str, *, is_follower: bool = False, answers: bool = True
 ) -> Iterator[FileJournal]:
-    """A process that holds the lock, and lets go when it is asked."""
+    """A process that holds the lock, and releases it when it is asked."""
     journal = FileJournal(path)
     journal.acquire(Holder("k", description, lease_s=600, is_follower=is_follower))
     done = threading.Event()
@@ -68,7 +68,7 @@ def another_process(
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_a_follower_lets_go_and_no_request_stays_unanswered(path: Path, answers: bool) -> None:  # noqa: FBT001
+def test_a_follower_releases_the_lock_and_no_request_stays_unanswered(path: Path, answers: bool) -> None:  # noqa: FBT001
     """A request that the follower had no time to answer would end the next follower: the new holder answers it."""
     with (
         another_process(path, "ana@pod", is_follower=True, answers=answers),
@@ -113,10 +113,10 @@ def test_who_says_take_over_gets_the_lock_from_anybody(path: Path, answers: bool
         another_process(path, "ballast daemon on pod-1", answers=answers),
         writer(OPENED, command="ballast rollback", lock_wait_s=WITHIN_S, take_over=True) as own,
     ):
-        (letter,) = own.journal.requests()
-        assert letter.kind == "take-over"
-        assert "ballast rollback" in letter.by
-        assert letter.answer is not None
+        (request,) = own.journal.requests()
+        assert request.kind == "take-over"
+        assert "ballast rollback" in request.by
+        assert request.answer is not None
 
 
 def test_a_free_lock_is_taken_without_a_request(path: Path) -> None:

@@ -7,20 +7,20 @@ from itertools import pairwise
 
 import pytest
 
-from ballast.daemon.context.view import Outage, Role, TickReport, TickResult, View
+from ballast.daemon.context.view import CheckReport, CheckResult, Outage, Role, View
 from ballast.daemon.process.health import PLAN, STUCK_AFTER_S, STUCK_IN_PLAN_AFTER_S, alive, healthy, ready
-from ballast.daemon.process.loop import MAX_BACKOFF_S, Beat, Loop, Tick
+from ballast.daemon.process.loop import MAX_BACKOFF_S, Beat, Check, Loop
 from ballast.errors import Unavailable
 from ballast.sim.clock import SimClock
 
 
 def make(
     clock: SimClock, run: Callable[[], str], every_s: float = 10, max_backoff_s: float = MAX_BACKOFF_S
-) -> tuple[Loop, list[TickReport]]:
-    """A loop of one tick and everything it reports."""
-    reports: list[TickReport] = []
+) -> tuple[Loop, list[CheckReport]]:
+    """A loop of one check and everything it reports."""
+    reports: list[CheckReport] = []
     loop = Loop(
-        ticks=[Tick(name="t", every_s=lambda: every_s, run=run, max_backoff_s=max_backoff_s)],
+        checks=[Check(name="t", every_s=lambda: every_s, run=run, max_backoff_s=max_backoff_s)],
         clock=clock,
         report=lambda _, report: reports.append(report),
         nap=clock.sleep,
@@ -28,7 +28,7 @@ def make(
     return loop, reports
 
 
-def test_a_tick_keeps_its_rhythm() -> None:
+def test_a_check_keeps_its_rhythm() -> None:
     """Ten seconds from start to start, however long it takes, and never two at once."""
     clock = SimClock()
     began: list[float] = []
@@ -62,10 +62,10 @@ def test_failures_sleep_longer_each_time_and_recover_at_once() -> None:
     gaps = [b - a for a, b in pairwise(began)]
     assert gaps == [20, 40, 80, 160, MAX_BACKOFF_S, MAX_BACKOFF_S, MAX_BACKOFF_S, 10, 10]
     assert [r.failures for r in reports] == [1, 2, 3, 4, 5, 6, 7, 0, 0, 0]
-    assert [r.result for r in reports] == [TickResult.FAILED] * 7 + [TickResult.OK] * 3
+    assert [r.result for r in reports] == [CheckResult.FAILED] * 7 + [CheckResult.OK] * 3
 
 
-def test_a_tick_may_have_a_shorter_bound() -> None:
+def test_a_check_may_have_a_shorter_bound() -> None:
     """What is read from the cluster is asked for again soon; a rhythm that is slower than the bound stays as it is."""
     for every_s, gap_s in ((10.0, 30.0), (60.0, 60.0)):
         clock = SimClock()
@@ -81,11 +81,11 @@ def test_a_tick_may_have_a_shorter_bound() -> None:
         assert began[-1] - began[-2] == gap_s
 
 
-def test_a_bug_in_one_tick_leaves_the_others_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_one_check_leaves_the_others_alone(caplog: pytest.LogCaptureFixture) -> None:
     """It is logged with its traceback, told in a sentence, and the loop goes on."""
     clock = SimClock()
     ran: list[str] = []
-    reports: dict[str, TickReport] = {}
+    reports: dict[str, CheckReport] = {}
 
     def bad() -> str:
         raise ZeroDivisionError
@@ -95,7 +95,7 @@ def test_a_bug_in_one_tick_leaves_the_others_alone(caplog: pytest.LogCaptureFixt
         return "fine"
 
     loop = Loop(
-        ticks=[Tick(name="bad", every_s=lambda: 1, run=bad), Tick(name="good", every_s=lambda: 1, run=good)],
+        checks=[Check(name="bad", every_s=lambda: 1, run=bad), Check(name="good", every_s=lambda: 1, run=good)],
         clock=clock,
         report=reports.__setitem__,
         nap=clock.sleep,
@@ -103,11 +103,11 @@ def test_a_bug_in_one_tick_leaves_the_others_alone(caplog: pytest.LogCaptureFixt
     loop.pass_once()
     assert ran == ["good"]
     assert "ZeroDivisionError" in reports["bad"].sentence
-    assert (reports["bad"].result, reports["good"].result) == (TickResult.BUG, TickResult.OK)
+    assert (reports["bad"].result, reports["good"].result) == (CheckResult.BUG, CheckResult.OK)
     assert "Traceback" in caplog.text
 
 
-def test_hurry_makes_a_tick_due_now() -> None:
+def test_hurry_makes_a_check_due_now() -> None:
     """What a person asks for does not wait for the rhythm."""
     clock = SimClock()
     loop, reports = make(clock, lambda: "ok", every_s=1000)
@@ -119,21 +119,21 @@ def test_hurry_makes_a_tick_due_now() -> None:
     assert len(reports) == 2
 
 
-def test_what_a_tick_makes_due_goes_first_where_it_stands_first() -> None:
+def test_what_a_check_makes_due_goes_first_where_it_stands_first() -> None:
     """A run that ended drops the reading: the cluster is read again before the next check, which does not fail for want of it."""
     clock = SimClock()
     ran: list[str] = []
     ended = [True]
 
-    def check() -> str:
+    def leaders() -> str:
         ran.append("leaders")
         if ended and ended.pop():
-            for tick in loop.ticks:
-                loop.hurry(tick.name)
+            for check in loop.checks:
+                loop.hurry(check.name)
         return "done"
 
-    def tick(name: str, run: Callable[[], str]) -> Tick:
-        return Tick(name=name, every_s=lambda: 1000, run=run)
+    def check(name: str, run: Callable[[], str]) -> Check:
+        return Check(name=name, every_s=lambda: 1000, run=run)
 
     def note(name: str) -> Callable[[], str]:
         def run() -> str:
@@ -143,7 +143,7 @@ def test_what_a_tick_makes_due_goes_first_where_it_stands_first() -> None:
         return run
 
     loop = Loop(
-        ticks=[tick("observe", note("observe")), tick("leaders", check), tick("balance", note("balance"))],
+        checks=[check("observe", note("observe")), check("leaders", leaders), check("balance", note("balance"))],
         clock=clock,
         report=lambda _name, _report: None,
         nap=clock.sleep,
@@ -155,7 +155,7 @@ def test_what_a_tick_makes_due_goes_first_where_it_stands_first() -> None:
 
 
 def test_a_stuck_loop_is_not_alive_and_says_where() -> None:
-    """The probe names the loop and the tick it hangs in."""
+    """The probe names the loop and the check it hangs in."""
     beats = {"work": Beat(at_s=0, doing="observe"), "pulse": Beat(at_s=STUCK_AFTER_S)}
     assert alive(beats, STUCK_AFTER_S).ok
     stuck = alive(beats, STUCK_AFTER_S + 1)
@@ -171,7 +171,7 @@ def test_a_long_plan_is_no_stuck_loop() -> None:
     assert not alive(beats, STUCK_IN_PLAN_AFTER_S + 1).ok
 
 
-def test_a_tick_that_waits_lets_another_keep_its_rhythm() -> None:
+def test_a_check_that_waits_lets_another_keep_its_rhythm() -> None:
     """The one that waits beats meanwhile, and is not begun again."""
     clock, ran = SimClock(), []
 
@@ -186,9 +186,9 @@ def test_a_tick_that_waits_lets_another_keep_its_rhythm() -> None:
         return "planned"
 
     loop = Loop(
-        ticks=[
-            Tick(name="observe", every_s=lambda: 10, run=observe),
-            Tick(name="balance", every_s=lambda: 1000, run=balance),
+        checks=[
+            Check(name="observe", every_s=lambda: 10, run=observe),
+            Check(name="balance", every_s=lambda: 1000, run=balance),
         ],
         clock=clock,
         report=lambda name, _: ran.append((clock.monotonic_s(), name)) if name == "balance" else None,
@@ -198,7 +198,7 @@ def test_a_tick_that_waits_lets_another_keep_its_rhythm() -> None:
     assert ran == [(0, "observe"), (10, "observe"), (20, "observe"), (30, "observe"), (35, "balance")]
 
 
-def test_what_fails_while_another_tick_waits_sleeps_on_a_rising_delay() -> None:
+def test_what_fails_while_another_check_waits_sleeps_on_a_rising_delay() -> None:
     """As if nothing waited."""
     clock = SimClock()
 

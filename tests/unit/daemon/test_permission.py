@@ -34,11 +34,11 @@ def code(kind: ActionKind, policy: DaemonPolicy, situation: Situation) -> str:
         (replace(CALM, reading_age_s=121), "no-reading"),
         (replace(CALM, role=Role.STANDBY), "standby"),
         (replace(CALM, pause=Pause(by="Ada", since_ms=NOON_MS, reason="night")), "paused"),
-        (replace(CALM, run="r1"), "busy"),
-        (replace(CALM, give_way="Ada"), "giving-way"),
-        (replace(CALM, others=(HARMLESS, FOREIGN)), "others"),
+        (replace(CALM, run="r1"), "run-in-progress"),
+        (replace(CALM, release_for="Ada"), "releasing-lock"),
+        (replace(CALM, others=(HARMLESS, FOREIGN)), "foreign-activity"),
         (replace(CALM, others=(HARMLESS,)), "allowed"),
-        (replace(CALM, quiet_reason="a broker returned."), "quiet"),
+        (replace(CALM, quiet_reason="a broker returned."), "replicas-not-in-sync"),
     ],
 )
 def test_each_guard_refuses_with_its_own_word(situation: Situation, expected: str) -> None:
@@ -63,7 +63,7 @@ def test_another_process_is_named_only_where_one_is_known(role: Role, holder: st
     assert permission(ActionKind.MOVES, AUTO, replace(CALM, role=role, lock_holder=holder)).sentence == told
 
 
-def test_repair_does_not_wait_for_quiet() -> None:
+def test_repair_does_not_wait_for_replicas_to_be_in_sync() -> None:
     """Repair is what makes the cluster quiet: waiting for that would wait for ever."""
     assert (
         code(ActionKind.REPAIR, AUTO, replace(CALM, quiet_reason="12 partitions have replicas out of sync."))

@@ -1,4 +1,4 @@
-"""A run that fails on the way: it is taken up again, requests made meanwhile hold, and leaving changes nothing."""
+"""A run that fails on the way: it is resumed, requests made meanwhile hold, and leaving changes nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.daemon.acting import driving
 from ballast.daemon.acting.driving import DriverParts, DriverRunController
-from ballast.daemon.context.view import TickResult
+from ballast.daemon.context.view import CheckResult
 from ballast.errors import AuthorizationFailed, Refused, Unavailable, WrongCluster
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -45,7 +45,7 @@ class Acting:
         self.clock = self.scene.world.clock
         self.cluster = Failing(self.scene.world)
         self.ended: list[tuple[str, str]] = []
-        self.failures: list[TickResult] = []
+        self.failures: list[CheckResult] = []
         self.run_controller = DriverRunController(
             DriverParts(
                 cluster=self.cluster,
@@ -94,12 +94,12 @@ def acting(monkeypatch: pytest.MonkeyPatch) -> Acting:
 @pytest.mark.parametrize(
     ("failure", "counted"),
     [
-        (AuthorizationFailed("not any more"), TickResult.FAILED),
-        (WrongCluster("another"), TickResult.FAILED),
-        (RuntimeError("a bug"), TickResult.BUG),
+        (AuthorizationFailed("not any more"), CheckResult.FAILED),
+        (WrongCluster("another"), CheckResult.FAILED),
+        (RuntimeError("a bug"), CheckResult.BUG),
     ],
 )
-def test_a_run_that_fails_is_taken_up_again(acting: Acting, failure: Exception, counted: TickResult) -> None:
+def test_a_run_that_fails_is_resumed(acting: Acting, failure: Exception, counted: CheckResult) -> None:
     """Whatever failed, named or not: moves in flight and their throttles are not left until the next start, and it is counted."""
     acting.fail(10, failure)
     acting.fail(30, None)

@@ -226,7 +226,7 @@ def test_refused_for_too_long_gives_up_untouched() -> None:
     assert result.status == "refused"
     assert outcome(s) == ("rolled-back", "refused")
     ((code, figures),) = reasons(result)
-    assert (code, figures["verdict"]["code"]) == ("guard-for-too-long", "destination-dead")
+    assert (code, figures["verdict"]["code"]) == ("guard-for-too-long", "destination-down")
     assert figures["verdict"]["values"]["broker"] == 3
     assert EffectKind.SUBMIT not in performed(s.ears)
 

@@ -95,7 +95,7 @@ def test_a_plan_for_the_journal_is_carried_out_as_it_was_made() -> None:
     assert len(s.cluster.partitions([other])[other].replicas) == 3
 
 
-def test_an_upkeep_that_was_cut_short_is_finished_before_the_next_run() -> None:
+def test_a_journal_replication_that_was_cut_short_is_finished_before_the_next_run() -> None:
     """The destination dies before it has copied: the run goes on, and the min ISR follows when the copy is there."""
     s = with_journal(replicas=(2, 3), brokers=3)
     s.world.clock.at(s.world.clock.monotonic_s() + 1.2, lambda: s.world.kill(1))

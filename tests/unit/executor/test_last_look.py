@@ -97,7 +97,7 @@ def test_a_destination_that_died_with_the_process_holds_the_move() -> None:
     s.world.clock.after(120, lambda: s.world.start(3))
     result = driver.resume(driver.open_runs()[0])
     assert result.status == "done"
-    assert "destination-dead" in codes(s.ears)
+    assert "destination-down" in codes(s.ears)
     assert s.throttles() == {}
 
 

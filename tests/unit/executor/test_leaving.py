@@ -26,7 +26,7 @@ def notes(s: Scene) -> list[Note]:
     return [h for h in s.ears.heard if isinstance(h, Note)]
 
 
-def letter(s: Scene, minutes_old: float, **body: object) -> None:
+def send_request(s: Scene, minutes_old: float, **body: object) -> None:
     """A request for the lock, so old."""
     at_ms = s.world.clock.now_ms() - int(minutes_old * MINUTE_MS)
     s.journal.request(Request("q", "take-over", "Ada", at_ms, body))
@@ -52,7 +52,7 @@ def test_the_journals_own_copies_are_not_waited_for_by_one_that_leaves() -> None
     s.world.clock.after(8, s.driver.leave)
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "not-begun"
     assert s.world.clock.monotonic_s() - began_s < 12
-    assert [r.key for r in s.journal.read()] == ["upkeep/replicas"]
+    assert [r.key for r in s.journal.read()] == ["journal-replication/replicas"]
 
 
 def test_a_command_that_comes_after_the_last_look_is_not_the_next_runs() -> None:
@@ -98,7 +98,7 @@ def test_a_request_counts_as_long_as_its_sender_may_wait(
 ) -> None:
     """So long as it says, and what two clocks may differ by; older ones are answered, and the run goes on."""
     s = scene()
-    letter(s, minutes_old, **body)
+    send_request(s, minutes_old, **body)
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == status
     (request,) = s.journal.requests()
     assert request.answer == (FORGOTTEN if status == "done" else "run r is left for you")

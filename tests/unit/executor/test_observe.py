@@ -222,10 +222,20 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
             Restoring(), seen((1, 2)), {**LATE, "unconfirmed": True}, RolledBack("timed-out"), SAID, id="quiet"
         ),
         pytest.param(
-            Restoring(), seen((1, 2), OURS), EARLY, Moving(way_back=(2, 1)), note("begun-again"), id="begun-again"
+            Restoring(),
+            seen((1, 2), OURS),
+            EARLY,
+            Moving(way_back=(2, 1)),
+            note("reassignment-reappeared"),
+            id="reassignment-reappeared",
         ),
         pytest.param(
-            Restoring(), seen(None, OURS), {}, Moving(way_back=(2, 1)), note("begun-again"), id="begun-and-not-shown"
+            Restoring(),
+            seen(None, OURS),
+            {},
+            Moving(way_back=(2, 1)),
+            note("reassignment-reappeared"),
+            id="begun-and-not-shown",
         ),
         pytest.param(
             Restoring(), seen(None, THEIRS), {}, Failed("overridden"), seen_note("overridden", 4, 2), id="theirs"
@@ -364,7 +374,7 @@ def test_a_move_that_began_from_another_list_is_known_by_its_way_back(
     m = after(Submitted(), seen(UNION, listed, state=state), unconfirmed=unconfirmed)
     assert isinstance(m.stage, Moving)
     assert (m.stage.raced, m.stage.way_back) == (raced, tuple(b for b in listed.replicas if b not in listed.adding))
-    assert m.note == (seen_note("raced", 2, 4) if raced else None)
+    assert m.note == (seen_note("assignment-changed-during-submit", 2, 4) if raced else None)
 
 
 # The topic, and whether it is there.
@@ -518,7 +528,7 @@ QUIET: Final[dict[str, Any]] = {"copied_bytes": 20, "total_bytes": 100}
         pytest.param(Moving(grown_at_s=941.0, mark_s=990.0), 900.0, 3, Moving, None, id="copied-lately"),
         pytest.param(Moving(grown_at_s=940.0, mark_s=990.0), 900.0, 3, Stalled, "fetch-errors", id="idle"),
         pytest.param(Moving(grown_at_s=999.0, mark_s=700.0, mark_left_bytes=90), 900.0, 3, Stalled, "slow", id="late"),
-        pytest.param(Moving(grown_at_s=999.0, mark_s=990.0), 985.0, 0, Stalled, "destination-dead", id="dead"),
+        pytest.param(Moving(grown_at_s=999.0, mark_s=990.0), 985.0, 0, Stalled, "destination-down", id="dead"),
         pytest.param(Moving(grown_at_s=999.0, mark_s=990.0), 985.5, 0, Moving, None, id="dead-a-moment-ago"),
         pytest.param(Stalled(grown_at_s=999.0, mark_s=990.0, cause="slow"), 998.0, 3, Moving, None, id="copies-again"),
         pytest.param(
@@ -534,7 +544,7 @@ QUIET: Final[dict[str, Any]] = {"copied_bytes": 20, "total_bytes": 100}
             998.0,
             0,
             Stalled,
-            "destination-dead",
+            "destination-down",
             id="died-since",
         ),
         pytest.param(
@@ -697,13 +707,13 @@ def unread(*alive: int) -> Picture:
         pytest.param(Relocating(grown_at_s=941.0), copying(1, 2), {}, "", 0.0, id="copied-lately"),
         pytest.param(Relocating(grown_at_s=940.0), copying(1, 2), {}, "log-dir-copy", 1e3, id="idle"),
         pytest.param(Relocating(), unread(1, 2), {}, "", 0.0, id="not-read"),
-        pytest.param(Relocating(), unread(2), {}, "destination-dead", 1e3, id="dead-and-not-read"),
-        pytest.param(Relocating(), copying(2), {}, "destination-dead", 1e3, id="dead"),
+        pytest.param(Relocating(), unread(2), {}, "destination-down", 1e3, id="dead-and-not-read"),
+        pytest.param(Relocating(), copying(2), {}, "destination-down", 1e3, id="dead"),
         pytest.param(
             Relocating(cause="log-dir-copy", named_s=5.0),
             copying(2),
             {},
-            "destination-dead",
+            "destination-down",
             5.0,
             id="other",
         ),

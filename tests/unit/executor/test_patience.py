@@ -45,7 +45,7 @@ def clock(m: MoveRun) -> Moving:
     return m.stage
 
 
-def reckoned(m: MoveRun) -> tuple[float, int]:
+def estimated(m: MoveRun) -> tuple[float, int]:
     """When the clock was started last, and what was left then, by a look at 50 s."""
     stage = marked(m, clock(m), Now(0, 50.0))
     return stage.mark_s, stage.mark_left_bytes
@@ -73,9 +73,9 @@ def test_a_leg_that_is_done_starts_the_clock_anew_and_single_bytes_do_not() -> N
     """A tenth of the bytes is progress; less is not, and what producers add is not the opposite."""
     m = flying(0, total=1000 * MB)
     assert leg_bytes(m, clock(m)) == 100 * MB
-    assert reckoned(replace(m, copied_bytes=99 * MB)) == (0.0, 1000 * MB)
-    assert reckoned(replace(m, copied_bytes=100 * MB)) == (50.0, 900 * MB)
-    assert reckoned(replace(m, total_bytes=1100 * MB)) == (0.0, 1100 * MB)
+    assert estimated(replace(m, copied_bytes=99 * MB)) == (0.0, 1000 * MB)
+    assert estimated(replace(m, copied_bytes=100 * MB)) == (50.0, 900 * MB)
+    assert estimated(replace(m, total_bytes=1100 * MB)) == (0.0, 1100 * MB)
 
 
 def test_the_last_bytes_are_a_leg_of_their_own() -> None:

@@ -156,7 +156,7 @@ def test_a_crawling_copy_is_given_up_with_the_arithmetic() -> None:
 
 
 def test_a_copy_has_time_for_its_bytes_at_the_rate_that_was_set() -> None:
-    """A throttle between log dirs is what its time is reckoned from: a slow rate of our own gives nothing up."""
+    """A throttle between log dirs is what its time is estimated from: a slow rate of our own gives nothing up."""
     s = two_dirs_scene()
     policy = replace(IMPATIENT, log_dir_throttle_bytes_per_s=20_000)
     assert s.driver.execute(s.plan(STAYING), policy, run_id="r").status == "done"

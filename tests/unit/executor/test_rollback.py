@@ -225,7 +225,7 @@ def test_moves_in_flight_are_cancelled_back_to_what_is_known_of_before() -> None
     union = {T0: Reassignment((3, 2, 1), (3,), (1,)), T1: Reassignment((4, 1, 2), (4,), (2,))}
     why = Reason("cancel", "a person asked to cancel it")
     assert cancel_plan(union, {T0: (1, 2)}, "c") == Plan(
-        intent="cancel moves in flight",
+        intent="cancel moves in progress",
         cluster_id="c",
         fingerprint="",
         moves=(Move(T, 0, (1, 2), (3, 2), reason=why), Move(T, 1, (1, 2), (4, 1), reason=why)),

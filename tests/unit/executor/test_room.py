@@ -144,7 +144,7 @@ def test_a_cluster_that_cannot_tell_room_is_not_held_back() -> None:
 @pytest.mark.parametrize(
     ("present", "planned", "read", "code"),
     [
-        pytest.param(UNKNOWN, UNKNOWN, {}, "size-unknown", id="nobody-told"),
+        pytest.param(UNKNOWN, UNKNOWN, {}, "size-unknown", id="unreported"),
         pytest.param(UNKNOWN, UNKNOWN, {NAME: 20 * MB}, "", id="last-full-reading"),
         pytest.param(UNKNOWN, 20 * MB, {}, "", id="plan"),
         pytest.param(20 * MB, UNKNOWN, {}, "", id="this-reading"),
@@ -267,7 +267,7 @@ def test_a_copy_between_log_dirs_takes_room_beside_its_replica(*, moves_too: boo
         pytest.param(50 * MB, 0, "/small", "destination-full", id="too-large-for-the-other-dir"),
         pytest.param(20 * MB, 0, "/small", "", id="fits"),
         pytest.param(50 * MB, 1, "/small", "", id="lies-there-already"),
-        pytest.param(50 * MB, UNKNOWN, "/small", "destination-full", id="nobody-told-where-it-lies"),
+        pytest.param(50 * MB, UNKNOWN, "/small", "destination-full", id="unreported-where-it-lies"),
         pytest.param(UNKNOWN, 0, "/small", "size-unknown", id="size-unknown"),
         pytest.param(50 * MB, 0, "any", "", id="stays-where-it-is"),
     ],

@@ -223,7 +223,7 @@ def test_one_that_is_refused_holds_up_no_other() -> None:
     after, effects = started(run_of(waiting(A, *dead, B)), picture)
     assert begun(after) == [0, 1]
     assert [sorted(n.partition for n in e.targets) for e in effects] == [[0, 1]]
-    assert {c for c, _ in codes(after)} == {"destination-dead"}
+    assert {c for c, _ in codes(after)} == {"destination-down"}
     assert len(after.verdicts) == 2
     assert after.refused_since_s is None
     assert [after.moves[m.name].note for m in dead] == [SAID, SAID]
@@ -234,7 +234,7 @@ def test_refusals_of_before_are_judged_anew_while_others_are_on_their_way() -> N
     dead = move(6, (4, 5), (9, 5))
     run = run_of(waiting(A, dead, stages={0: Moving()}))
     refused, _ = started(run, look(state_of(A, dead, without=(9,))))
-    assert (codes(refused), refused.refused_since_s) == ([("destination-dead", "broker 9")], None)
+    assert (codes(refused), refused.refused_since_s) == ([("destination-down", "broker 9")], None)
     again, effects = started(refused, look(state_of(A, dead)))
     assert (again.verdicts, begun(again), len(effects)) == ((), [6], 1)
 
@@ -282,7 +282,7 @@ def test_a_run_of_which_every_move_is_refused_gives_up_when_its_patience_is_over
     held, ended = after.moves[dead.name], after.moves[gone.name]
     assert (held.stage, held.note and held.note.code) == (Planned(), "guard-for-too-long" if gives_up else SAID.code)
     assert (ended.stage, ended.note and ended.note.code) == (Failed("deleted"), "guard")
-    assert codes(after) == [("destination-dead", "broker 9")]
+    assert codes(after) == [("destination-down", "broker 9")]
 
 
 @pytest.mark.parametrize("stage", [Moving(), Stalled(cause="slow"), Cancelling()])
@@ -399,7 +399,7 @@ def test_a_broker_that_throttles_moves_of_others_is_left_to_them(
 def test_a_move_that_is_refused_already_is_not_refused_for_its_throttle() -> None:
     """The guard's own reason comes first."""
     run = run_of(waiting(A), FIXED, rates_of_others={2: MB}, inbound={A.name: 99.0 * MB})
-    assert codes(started(run, look(state_of(A, without=(3,))))[0]) == [("destination-dead", "broker 3")]
+    assert codes(started(run, look(state_of(A, without=(3,))))[0]) == [("destination-down", "broker 3")]
 
 
 FAST: Final = {A.name: 20.0 * MB}
@@ -413,7 +413,7 @@ AUTO: Final = ExecutionPolicy(throttle="auto", auto_start_bytes_per_s=10 * MB, a
         pytest.param(
             replace(AUTO, throttle_per_broker={3: 10 * MB}), {}, "--raise-throttle", id="fixed-for-this-broker"
         ),
-        pytest.param(replace(AUTO, auto_ceiling_bytes_per_s=20 * MB), {}, "quieter hour", id="over-the-ceiling"),
+        pytest.param(replace(AUTO, auto_ceiling_bytes_per_s=20 * MB), {}, "lower traffic", id="over-the-ceiling"),
         pytest.param(
             replace(FIXED, keep_existing_rates=True, raise_throttle=True),
             {"rates_of_others": {3: 12 * MB}},

@@ -18,7 +18,7 @@ from ballast.executor.machine.stages import Stalled
 NAME = TopicPartition(T, 0)
 
 
-@pytest.mark.parametrize(("cause", "news"), [("destination-dead", 1), ("destination-unreachable", 0)])
+@pytest.mark.parametrize(("cause", "news"), [("destination-down", 1), ("destination-unreachable", 0)])
 def test_another_cause_of_the_same_stall_is_news(cause: str, news: int) -> None:
     """A broker that froze is found dead; the same cause with other figures is told once only."""
     s = scene({0: (1, 2)})

@@ -46,7 +46,7 @@ class Night:
     copied: int | None = 50 * MB
     inbound: float = 0.0
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
-    crawling: Note | None = None
+    too_slow: Note | None = None
     between_dirs: bool = False
     """Instead: its replica on broker 3 is to change its log dir there."""
 
@@ -84,11 +84,11 @@ class Night:
             state=self.state(),
             rates_of_others=self.rates_of_others,
         )
-        return stall_cause(run, move, picture, crawling=self.crawling)
+        return stall_cause(run, move, picture, too_slow=self.too_slow)
 
 
 NIGHTS: Mapping[str, tuple[Night, str]] = {
-    "destination-dead": (Night(alive=frozenset({1, 2})), "Broker 3, its destination, is not alive"),
+    "destination-down": (Night(alive=frozenset({1, 2})), "Broker 3, its destination, is not alive"),
     "no-leader": (Night(leader=-1), "bring one of the brokers 1,2 back"),
     "destination-unreachable": (Night(silent=True), "counts as alive and does not answer"),
     "destination-cordoned": (Night(cordoned=True), "remove its log dirs from cordoned.log.dirs"),
@@ -97,7 +97,7 @@ NIGHTS: Mapping[str, tuple[Night, str]] = {
     "throttle-too-low": (Night(inbound=6 * MB), "fall behind by 976.6 KiB each second"),
     "not-created": (Night(copied=None), "has not created t-0"),
     "not-admitted": (Night(copied=100 * MB), "broker 1, the leader, does not take it into the ISR"),
-    "slow": (Night(crawling=CRAWLS), "2.9 MiB have arrived in 400 s"),
+    "slow": (Night(too_slow=CRAWLS), "2.9 MiB have arrived in 400 s"),
     "log-dir-copy": (Night(between_dirs=True), "Nothing arrives in /data/1 of broker 3, although it answers; 47.7 MiB"),
     "fetch-errors": (Night(inbound=0.5 * MB), "falls behind by 488.3 KiB more each second"),
 }
@@ -129,20 +129,20 @@ def test_another_users_rate_is_called_theirs() -> None:
 
 def test_what_is_plainly_broken_comes_before_what_follows_from_it() -> None:
     """A dead destination explains the silence, the lag and the missing replica."""
-    assert Night(alive=frozenset({1, 2}), silent=True, inbound=6 * MB).cause()[0] == "destination-dead"
+    assert Night(alive=frozenset({1, 2}), silent=True, inbound=6 * MB).cause()[0] == "destination-down"
 
 
 @pytest.mark.parametrize(
     ("night", "code", "words"),
     [
-        (Night(alive=frozenset({1, 2})), "destination-dead", "Broker 3, which is to copy it to /data/1, is not alive"),
+        (Night(alive=frozenset({1, 2})), "destination-down", "Broker 3, which is to copy it to /data/1, is not alive"),
         (Night(silent=True), "destination-unreachable", "Broker 3, which is to copy it to /data/1, counts as alive"),
         (
             Night(dirs=(LogDir("/data/1", error="KAFKA_STORAGE_ERROR"),)),
             "log-dir-failed",
             "/data/1 of broker 3 has failed",
         ),
-        (Night(crawling=CRAWLS), "slow", "2.9 MiB have arrived in 400 s"),
+        (Night(too_slow=CRAWLS), "slow", "2.9 MiB have arrived in 400 s"),
         (Night(leader=-1), "log-dir-copy", "ReplicaAlterLogDirsThread"),
     ],
 )

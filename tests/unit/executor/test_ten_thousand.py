@@ -79,7 +79,7 @@ def test_all_of_a_large_file_is_submitted_in_pieces_and_followed() -> None:
 def test_ten_thousand_moves_are_chosen_among_in_a_moment() -> None:
     """Without caps every choice is an admission, and an admission must not make all the others be judged again.
 
-    The lease of a process that only reckons lapses; CPU time is what is bounded here, a hundredfold above what it takes.
+    The lease of a process that only computes lapses; CPU time is what is bounded here, a hundredfold above what it takes.
     """
     loads = [Load(m, m.old[0], 1000) for m in moves_of(MANY)]
     caps = Caps(moves_in_per_broker=UNBOUNDED, moves_out_per_broker=UNBOUNDED, moves_in_cluster=UNBOUNDED)

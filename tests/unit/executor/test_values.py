@@ -320,7 +320,7 @@ def test_verdicts_on_the_partition_and_the_destination() -> None:
     assert verdict(cluster(a), Move("a", 7, (1, 2), (3, 2))) == "deleted"
     assert verdict(cluster(a), Move("a", 0, (2, 1), (1, 2))) == "already-there"
     assert verdict(cluster(a), Move("a", 0, (4, 5), (3, 5))) == "modified-externally"
-    assert verdict(cluster(a, dead=(3,)), Move("a", 0, (1, 2), (3, 2))) == "destination-dead"
+    assert verdict(cluster(a, dead=(3,)), Move("a", 0, (1, 2), (3, 2))) == "destination-down"
     moving = PartitionRow("a", 0, 1, (4, 2, 1), (1, 2), adding=(4,), removing=(1,))
     assert verdict(cluster(moving), Move("a", 0, (1, 2), (3, 2))) == "foreign-reassignment"
     leaderless = PartitionRow("a", 0, -1, (1, 2), ())

@@ -1,4 +1,4 @@
-"""What Spark needs for a store in a bucket, and how the tables that samplers write are tidied there."""
+"""What Spark needs for a store in a bucket, and how the tables that samplers write are maintained there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.spark.test_jobs import grow, world
 from ballast.adapters.samples.store import SampleStore
 from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES
 from ballast.pipeline.buckets import S3_LOCK, jar_locks, with_bucket
-from ballast.pipeline.maintenance import tidy_beside_writers
+from ballast.pipeline.maintenance import maintain_beside_writers
 from ballast.pipeline.session import DELTA_LOCK, SparkPolicy
 from ballast.pipeline.table_log import TableLog
 from ballast.sandbox.jars import read_lock
@@ -79,7 +79,7 @@ def test_the_connector_is_of_the_hadoop_that_pyspark_has(monkeypatch: pytest.Mon
     assert all(len(jar.sha256) == 64 for jar in read_lock(S3_LOCK))
 
 
-def test_tables_that_samplers_write_are_tidied_without_spark(tmp_path: Path) -> None:
+def test_tables_that_samplers_write_are_maintained_without_spark(tmp_path: Path) -> None:
     """Old hours go, closed ones become one file each, the open one stays as it is, and no row changes."""
     store, w = str(tmp_path / "store"), world()
     sink, log, told = SampleStore(store), TableLog(store), list[str]()
@@ -88,10 +88,10 @@ def test_tables_that_samplers_write_are_tidied_without_spark(tmp_path: Path) -> 
     before = sorted(log.ensure(SAMPLES).to_pyarrow_table().to_pylist(), key=str)
     closed, current = log.parts(SAMPLES)
     for table in (SAMPLES, BROKERS, LOG_DIRS):
-        tidy_beside_writers(log, table, closed, current, told.append)
+        maintain_beside_writers(log, table, closed, current, told.append)
         assert [part.files for part in log.parts(table).values()] == [1, 2], table.name
     assert sorted(log.ensure(SAMPLES).to_pyarrow_table().to_pylist(), key=str) == before
     assert told == []
-    tidy_beside_writers(log, SAMPLES, closed + timedelta(hours=1), current, told.append)
+    maintain_beside_writers(log, SAMPLES, closed + timedelta(hours=1), current, told.append)
     assert list(log.parts(SAMPLES)) == [current]
     assert told == ["samples: kept from 2026-11-21T14"]

@@ -48,7 +48,7 @@ from ballast.core.what_if import (
 from ballast.errors import UsageError
 from ballast.pipeline.fleet_job import plans
 from ballast.pipeline.fleet_rows import from_row, plan_row, to_batch
-from ballast.pipeline.fleet_store import FleetReport, append_snapshots, tidy_readings
+from ballast.pipeline.fleet_store import FleetReport, append_snapshots, maintain_readings
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import FLEET_SNAPSHOT
 
@@ -159,7 +159,7 @@ def test_old_readings_are_forgotten_but_each_cluster_s_newest_stays(tmp_path: Pa
     append_snapshots(str(tmp_path), [reading("alive", 34), reading("alive", 0), reading("ali's", 44)])
     url, policy = table_url(str(tmp_path), FLEET_SNAPSHOT.name), PipelinePolicy(keep_readings_days=35)
     for _ in range(2):
-        tidy_readings(str(tmp_path), policy, now=now)
+        maintain_readings(str(tmp_path), policy, now=now)
         left = DeltaTable(url).to_pyarrow_table(columns=["name", "taken_at"]).to_pylist()
         days = sorted((r["name"], (now - r["taken_at"]).days) for r in left)
         assert days == [("ali's", 44), ("alive", 0), ("alive", 34), ("gone", 40)]

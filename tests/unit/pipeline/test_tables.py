@@ -106,6 +106,21 @@ def test_a_conflict_is_refused_and_not_an_error_of_spark() -> None:
         raise theirs("[DELTA_CONCURRENT_TRANSACTION] This error occurs when multiple streaming queries ...")
 
 
+@pytest.mark.parametrize("asked", ["getCondition", "getErrorClass"])
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [("DELTA_CONCURRENT_APPEND", Refused), ("DELTA_TABLE_NOT_FOUND", Unavailable), (None, Refused)],
+)
+def test_the_condition_that_an_exception_names_decides_and_not_its_text(
+    asked: str, condition: str | None, expected: type[Exception]
+) -> None:
+    """Its text may speak of other conditions; without a name it is all that there is."""
+    theirs = type("Theirs", (Exception,), {"__module__": "delta.exceptions.captured", asked: lambda _: condition})
+    text = "It is not there." if condition == "DELTA_CONCURRENT_APPEND" else "This is no ConcurrentAppendException."
+    with pytest.raises(expected), translated("making load_hour"):
+        raise theirs(text)
+
+
 def test_literals_are_what_they_say_whatever_a_name_holds() -> None:
     """Predicates are text: hours are UTC, and a name cannot end its quotes."""
     hour = datetime(2026, 11, 21, 15, tzinfo=timezone(timedelta(hours=1)))

@@ -15,7 +15,7 @@ from ballast.adapters.samples.series import SeriesStore
 from ballast.adapters.samples.store import describe, ensure_table, table_url
 from ballast.core.samples import CLUSTERS, SAMPLES, Point
 from ballast.daemon.acting.policy import DaemonPolicy
-from ballast.daemon.context.view import Board, Role, TickResult, View
+from ballast.daemon.context.view import Board, Role, CheckResult, View
 from ballast.errors import Unavailable, UsageError
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
@@ -118,7 +118,7 @@ def a_scene(clock: SimClock) -> Rig:
     return a_rig(SimCluster(make_world(clock)), clock, board, DaemonPolicy())
 
 
-def charts_of(rig: Rig, store: Kept, failed: Callable[[TickResult], None] = lambda _: None) -> StoredSeries:
+def charts_of(rig: Rig, store: Kept, failed: Callable[[CheckResult], None] = lambda _: None) -> StoredSeries:
     """Between this daemon's ring and the store."""
     return StoredSeries(rig.board, rig.clock, rig.parts.observer.series, store, failed)
 
@@ -158,13 +158,13 @@ def test_a_store_that_is_away_is_told_until_it_is_back() -> None:
     """Beside the charts, which go on with what this process has seen, and counted; nothing that was not written is lost."""
     clock, store = SimClock(start_ms=NOON_MS), Kept()
     context = a_scene(clock)
-    failures: list[TickResult] = []
+    failures: list[CheckResult] = []
     charts = charts_of(context, store, failures.append)
     store.away = True
     minutes(context, charts, AT_ONCE + 1)
     assert not charts.bring_back()
     assert context.board.view.series_problem
-    assert failures == [TickResult.FAILED] * 3, "two attempts to write and one to read"
+    assert failures == [CheckResult.FAILED] * 3, "two attempts to write and one to read"
     assert len(context.board.view.series) == AT_ONCE + 1
     store.away = False
     assert charts.bring_back()
@@ -178,11 +178,11 @@ def test_a_bug_beside_the_charts_hurts_nothing_else(caplog: pytest.LogCaptureFix
     """It is told, counted, and logged with its traceback."""
     clock, store = SimClock(start_ms=NOON_MS), Kept()
     context = a_scene(clock)
-    failures: list[TickResult] = []
+    failures: list[CheckResult] = []
     charts = charts_of(context, store, failures.append)
     minutes(context, charts, 1)
     context.board.publish(figures=replace(context.board.view.figures, cluster_id=""))  # type: ignore[type-var]
     assert not charts.bring_back()
-    assert failures == [TickResult.BUG]
+    assert failures == [CheckResult.BUG]
     assert context.board.view.series_problem
     assert any(r.exc_info for r in caplog.records)

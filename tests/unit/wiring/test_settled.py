@@ -22,7 +22,7 @@ from ballast.ports.journal import Holder, Record
 from ballast.wiring.cluster import OpenCluster, open_cluster
 from ballast.wiring.runs import is_settled
 
-OPENED = cast("OpenCluster", SimpleNamespace(knock=lambda: None))
+OPENED = cast("OpenCluster", SimpleNamespace(check_answers=lambda: None))
 RUN = new_run("r", Plan("test", "c", "f", (Move("t", 0, (1,), (2,)),)), ExecutionPolicy(), Now(0, 0.0))
 OPEN = dump_run(RUN)
 ENDED = dump_run(replace(RUN, phase=Phase.ENDED, ended_ms=5))

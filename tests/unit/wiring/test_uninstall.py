@@ -50,7 +50,9 @@ def opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenCluster:
     def partitions(names: list[TopicPartition]) -> dict[TopicPartition, PartitionState]:
         return {n: PartitionState(1, (1, 2), (1, 2)) for n in names} if path.exists() else {}
 
-    found = cast("OpenCluster", SimpleNamespace(knock=lambda: None, cluster=SimpleNamespace(partitions=partitions)))
+    found = cast(
+        "OpenCluster", SimpleNamespace(check_answers=lambda: None, cluster=SimpleNamespace(partitions=partitions))
+    )
 
     @contextmanager
     def stay_open(_: ClusterOptions) -> Iterator[OpenCluster]:

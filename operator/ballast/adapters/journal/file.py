@@ -61,7 +61,7 @@ class FileJournal:
     # The lock
 
     def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> Holder:
-        """Become the writer or raise ``LockHeld``; a holder that did not let go costs one lease of waiting.
+        """Become the writer or raise ``LockHeld``; a holder that did not release it costs one lease of waiting.
 
         The holder of the lock makes a lost file again: no other process remembers what stood in it.
         """

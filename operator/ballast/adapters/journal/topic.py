@@ -113,7 +113,7 @@ class TopicJournal:
     # The lock
 
     def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> Holder:
-        """Become the writer, or raise ``LockHeld``; takes at least one lease where the last holder did not let go.
+        """Become the writer, or raise ``LockHeld``; takes at least one lease where the last holder did not release it.
 
         The holder of the lock makes a lost journal again: no other process remembers what stood in it.
         """

@@ -1,7 +1,7 @@
 """A real Kafka cluster behind ``ports.cluster.Cluster``.
 
 Reads are bounded and honest: a broker that does not answer leaves a gap, and a replica list that was read while a move was
-in flight is coloured as the union that it is (``core.cluster.assemble.reconcile``).  Writes are sent promptly or not at all, since
+in progress is coloured as the union that it is (``core.cluster.assemble.reconcile``).  Writes are sent promptly or not at all, since
 callers check their right to write just before (``adapters.kafka.reassignments.WRITE_ONCE``).
 
 What a cluster can do is told by the requests its brokers answer: ``ClusterState.api`` holds ``reassign`` (KIP-455, Kafka
@@ -128,7 +128,7 @@ class KafkaCluster:
         self._pool = ThreadPoolExecutor(max_workers=6, thread_name_prefix="ballast-read")
 
     def close(self) -> None:
-        """Let go of every connection and thread."""
+        """Close every connection and thread."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._wire.close()
         self._admin.close()
@@ -183,12 +183,12 @@ class KafkaCluster:
         )
 
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Every move in flight; on brokers before 2.4 those that stand in ZooKeeper's admin znode."""
+        """Every move in progress; on brokers before 2.4 those that stand in ZooKeeper's admin znode."""
         if reassignment_requests.LIST in self._wire.versions():
             return reassignment_requests.list_reassignments(self._wire)
         if self._zookeeper is None:
             raise Refused(
-                "The cluster's Kafka is older than 2.4 and shows moves in flight through ZooKeeper only.",
+                "The cluster's Kafka is older than 2.4 and shows moves in progress through ZooKeeper only.",
                 hint="Give --zookeeper HOST:PORT, or cluster.zookeeper in the settings.",
             )
         return self._zookeeper.reassignments(self.partitions(self._zookeeper.moving().keys()))
@@ -318,7 +318,7 @@ class KafkaCluster:
             before, listed = listed, self._listed()
             if before is None or listed is None:
                 gap = Gap(
-                    "cluster", "reassignments in flight", "Kafka before 2.4 keeps them in ZooKeeper; give --zookeeper"
+                    "cluster", "reassignments in progress", "Kafka before 2.4 keeps them in ZooKeeper; give --zookeeper"
                 )
                 return metadata, {}, (gap,)
             ended = self._ended_lately(before, listed)
@@ -374,7 +374,7 @@ class KafkaCluster:
         return (Gap("cluster", "topics", denied("topics").message),) if _TOPIC_FORBIDDEN in codes else ()
 
     def _listed(self) -> dict[TopicPartition, Change] | None:
-        """The moves in flight; None where the cluster cannot say."""
+        """The moves in progress; None where the cluster cannot say."""
         if reassignment_requests.LIST not in self._wire.versions() and self._zookeeper is None:
             return None
         return changes(dict(self.reassignments()))

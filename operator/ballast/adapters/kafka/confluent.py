@@ -21,7 +21,7 @@ from confluent_kafka.admin import ConfigResource as AdminResource
 
 from ballast.adapters.auth.security import Security
 from ballast.adapters.kafka import librdkafka
-from ballast.adapters.kafka.diagnosis import knock, parse_servers
+from ballast.adapters.kafka.diagnosis import first_to_answer, parse_servers
 from ballast.adapters.kafka.identity import ClusterIdentity
 from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.adapters.kafka.rights import forbidden
@@ -53,7 +53,7 @@ CATCH_UP_S: Final = 1.0
 """A broker fetches metadata at least twice in this time: after it, it knows what another one told us before."""
 
 KEPT_PARTITIONS: Final = 50_000
-"""A client that has read more than these is let go: librdkafka keeps its own copy of metadata, 0.4 KiB for each partition."""
+"""A client that has read more than these is closed: librdkafka keeps its own copy of metadata, 0.4 KiB for each partition."""
 
 CONFIG_SOURCES: Final[Mapping[int, str]] = {
     1: "DYNAMIC_TOPIC_CONFIG",
@@ -402,7 +402,7 @@ class MetadataReader:
     def _connected(self) -> AdminClient:
         with self._lock:
             if self._client is None:
-                server = knock(self._servers, self._security, timeout_s=min(5.0, self._wait_s))
+                server = first_to_answer(self._servers, self._security, timeout_s=min(5.0, self._wait_s))
                 at = self._servers.index(server)
                 self._servers = [*self._servers[at:], *self._servers[:at]]
                 self._client = new_client(_address(*server), self._security, timeout_s=self._wait_s)

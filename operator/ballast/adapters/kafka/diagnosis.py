@@ -1,6 +1,6 @@
 """Finds out, without any client library, why a bootstrap server does not serve us.
 
-Client libraries answer every failed start with a timeout.  This module knocks by itself: it resolves the name, connects,
+Client libraries answer every failed start with a timeout.  This module connects by itself: it resolves the name, connects,
 shakes hands in TLS where that is asked for, and sends the two harmless requests every Kafka broker answers.  The first step
 that fails names the cause and the remedy.
 """
@@ -20,10 +20,12 @@ from ballast.adapters.auth.sasl import dialogue
 from ballast.adapters.auth.security import Security
 from ballast.errors import AuthenticationFailed, Unavailable, UsageError
 
-KNOCK_TIMEOUT_S: Final = 5.0
+ANSWER_TIMEOUT_S: Final = 5.0
 """Longest wait for one step of one server."""
 NEXT_SERVER_S: Final = 0.5
 """A server that has said nothing for so long is waited for beside the next one."""
+_WRONG_NAME: Final = (62, 64)
+"""OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
 _API_VERSIONS: Final = 18
 _METADATA: Final = 3
 _SASL_HANDSHAKE: Final = 17
@@ -59,8 +61,8 @@ class NotServed(Unavailable):
     """None of the servers that a person named lets us in."""
 
 
-def knock(
-    servers: Sequence[tuple[str, int]], security: Security, *, timeout_s: float = KNOCK_TIMEOUT_S
+def first_to_answer(
+    servers: Sequence[tuple[str, int]], security: Security, *, timeout_s: float = ANSWER_TIMEOUT_S
 ) -> tuple[str, int]:
     """The first server that behaves like a broker; where there is none, raise what is wrong with the first of all.
 
@@ -82,7 +84,7 @@ def knock(
     begun = 0
     while len(failures) < len(servers):
         if begun < len(servers):
-            threading.Thread(target=attempt, args=(begun,), name="ballast-knock", daemon=True).start()
+            threading.Thread(target=attempt, args=(begun,), name="ballast-first-answer", daemon=True).start()
             begun += 1
         try:
             number, failure = tried.get(timeout=NEXT_SERVER_S if begun < len(servers) else None)
@@ -200,7 +202,7 @@ def _shake_hands(plain: socket.socket, context: ssl.SSLContext, host: str, where
         return context.wrap_socket(plain, server_hostname=host)
     except ssl.SSLCertVerificationError as failure:
         reason = failure.verify_message or failure.reason
-        if "ostname" in reason or "IP address" in reason:
+        if failure.verify_code in _WRONG_NAME:
             hint = "Use the name that the certificate holds, or set ssl.endpoint.identification.algorithm= (empty)."
         else:
             hint = "Name the authority that signed it as ssl.truststore.location with ssl.truststore.type=PEM."

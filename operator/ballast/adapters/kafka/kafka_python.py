@@ -26,7 +26,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from ballast.adapters.auth.oauth import TokenSource
 from ballast.adapters.auth.security import Security
-from ballast.adapters.kafka.diagnosis import knock, login_refused, no_such_mechanism, parse_servers
+from ballast.adapters.kafka.diagnosis import first_to_answer, login_refused, no_such_mechanism, parse_servers
 from ballast.adapters.kafka.identity import ClusterIdentity
 from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.adapters.kafka.rights import forbidden
@@ -267,7 +267,7 @@ class Wire:
             if self._closed:
                 raise Unavailable("The connection to the cluster was closed.")
             if self._link is None:
-                server = knock(self._servers, self._security, timeout_s=min(5.0, self.timeout_s))
+                server = first_to_answer(self._servers, self._security, timeout_s=min(5.0, self.timeout_s))
                 at = self._servers.index(server)
                 self._servers = [*self._servers[at:], *self._servers[:at]]
                 self._link = self._confirmed(Link(self._configuration(server), server, self.timeout_s), server)

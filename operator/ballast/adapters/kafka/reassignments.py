@@ -32,13 +32,13 @@ Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 
 
 def list_reassignments(wire: Wire) -> dict[TopicPartition, Reassignment]:
-    """Every move in flight, Ballast's and foreign ones."""
+    """Every move in progress, Ballast's and foreign ones."""
 
     def make() -> Any:
         return ListPartitionReassignmentsRequest(timeout_ms=round(wire.broker_wait_s * 1000), topics=None)
 
-    response = wire.ask_controller("reassignments in flight", make)
-    raise_for(response.error_code, "reassignments in flight", response.error_message)
+    response = wire.ask_controller("reassignments in progress", make)
+    raise_for(response.error_code, "reassignments in progress", response.error_message)
     return read_reassignments(response)
 
 
@@ -115,7 +115,7 @@ def _unanswered(names: Sequence[TopicPartition], message: str) -> dict[TopicPart
 
 
 def _changes_of_count(wire: Wire, targets: Targets) -> dict[TopicPartition, Outcome]:
-    """Refusals for targets whose length differs from the count the partition has apart from its move in flight."""
+    """Refusals for targets whose length differs from the count the partition has apart from its move in progress."""
     moves = list_reassignments(wire)
     wanted = {n: t for n, t in targets.items() if t}
     topics = sorted({n.topic for n in wanted})

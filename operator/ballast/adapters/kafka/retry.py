@@ -1,7 +1,7 @@
 """The one retry policy: which failures are worth another try, for how long in all, and who hears of it.
 
 Only failures marked ``retryable`` are tried again; a wrong password or a missing permission is not.  Waits grow
-exponentially with full jitter, so that many processes do not knock in step.  The whole of the tries is bounded, not their
+exponentially with full jitter, so that many processes do not connect in step.  The whole of the tries is bounded, not their
 number: an operation ends within its time whatever happens.  Operations that belong together share a deadline (``one_deadline``).
 """
 

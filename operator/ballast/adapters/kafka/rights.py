@@ -7,7 +7,7 @@ from typing import Final
 PAGE: Final = "docs/acls.md"
 _RIGHTS: Final = (
     ("topics", "Describe on the topics"),
-    ("reassignments in flight", "Describe on the cluster"),
+    ("reassignments in progress", "Describe on the cluster"),
     ("a reassignment", "Alter on the cluster"),
     ("leader elections", "Alter on the cluster"),
     ("log dirs", "Describe on the cluster"),

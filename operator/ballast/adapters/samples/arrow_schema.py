@@ -44,9 +44,9 @@ def _field(part: str) -> Any:
 def _split(fields: str) -> list[str]:
     """Cut at the commas that are outside of every angle bracket."""
     parts, depth, begin = [], 0, 0
-    for i, letter in enumerate(fields):
-        depth += (letter == "<") - (letter == ">")
-        if letter == "," and depth == 0:
+    for i, sign in enumerate(fields):
+        depth += (sign == "<") - (sign == ">")
+        if sign == "," and depth == 0:
             parts.append(fields[begin:i])
             begin = i + 1
     return [*parts, fields[begin:]]

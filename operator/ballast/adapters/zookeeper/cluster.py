@@ -66,7 +66,7 @@ class ZooKeeperCluster:
         return replace(state, broker_configs={int(r.name): told[r] for r in own}, cluster_configs=told[default])
 
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Every move in flight."""
+        """Every move in progress."""
         return self._inner.reassignments()
 
     def partitions(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
@@ -125,7 +125,7 @@ class ZooKeeperCluster:
         return filled
 
     def close(self) -> None:
-        """Let go of every connection and thread."""
+        """Close every connection and thread."""
         self._inner.close()
 
     def alter_reassignments(

@@ -62,7 +62,7 @@ def elect(
     """Run preferred leader elections, or unclean ones, which may choose any live replica.
 
     Without partitions, topics or brokers it elects as Kafka's controller does: on the brokers over the threshold.  Leaders do
-    not come home to a broker that is drained.
+    not return to a broker that is drained.
     """
     from ballast.app.elect import Election
     from ballast.app.elect import elect as hold

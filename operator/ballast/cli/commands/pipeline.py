@@ -105,13 +105,19 @@ def pipeline() -> None:
 @pipeline.command()
 @store_option
 @spark_options
-@click.option("--vacuum", is_flag=True, help="Also compact the samples, apply retention and vacuum.")
+@click.option("--maintenance", is_flag=True, help="Also compact the samples, apply retention and vacuum.")
 @click.option(
     "--metrics-file", type=click.Path(dir_okay=False, path_type=Path), help="Write figures of this run for Prometheus."
 )
 @output_option("PipelineRun")
 def run(
-    *, store: str | None, spark: SparkPolicy, config: Path | None, vacuum: bool, metrics_file: Path | None, output: str
+    *,
+    store: str | None,
+    spark: SparkPolicy,
+    config: Path | None,
+    maintenance: bool,
+    metrics_file: Path | None,
+    output: str,
 ) -> int:
     """Bring every table up to date.
 
@@ -126,7 +132,9 @@ def run(
     from ballast.wiring.pipeline import run_pipeline, write_metrics
 
     history = load_settings(config, os.environ).pipeline.history
-    report = run_pipeline(the_store(store, config), history, spark=spark, jars=jars_of, tidy=vacuum, say=say)
+    report = run_pipeline(
+        the_store(store, config), history, spark=spark, jars=jars_of, maintenance=maintenance, say=say
+    )
     if metrics_file is not None:
         write_metrics(report, metrics_file)
     newest = None if report.newest_hour is None else name_of(report.newest_hour)

@@ -93,7 +93,7 @@ class Run(Document):
 
 
 class RunBegan(Document):
-    """A run starts, or is taken up again."""
+    """A run starts, or is resumed."""
 
     kind: Literal["RunBegan"] = "RunBegan"
     run: str

@@ -5,7 +5,7 @@ vectorised: 200,000 partitions of three replicas are a matter of a second, and n
 (``core.cluster.build`` does the same from rows, for tests and for small things.)
 
 The one decision made here is how a reassignment that is read *around* the metadata colours a replica list, since
-metadata shows the union of old and new replicas while a move is in flight: see ``Moves``.
+metadata shows the union of old and new replicas while a move is in progress: see ``Moves``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ballast.core.cluster.state import (
 
 
 class Change(NamedTuple):
-    """A move in flight: the replica list that metadata shows meanwhile, and its two halves."""
+    """A move in progress: the replica list that metadata shows meanwhile, and its two halves."""
 
     union: tuple[int, ...]
     adding: tuple[int, ...]
@@ -164,7 +164,7 @@ def _brokers(known: Iterable[Broker], replica: SmallInts, logs: Mapping[int, Log
 
 
 def _colour(columns: PartitionColumns, start: Ints, moves: Mapping[TopicPartition, Change]) -> tuple[Flags, Flags]:
-    """Mark the replicas that are coming and going; moves in flight are few, so this may walk them."""
+    """Mark the replicas that are coming and going; moves in progress are few, so this may walk them."""
     adding = np.zeros(len(columns.replica), np.bool_)
     removing = np.zeros(len(columns.replica), np.bool_)
     if not moves:

@@ -288,14 +288,14 @@ class ClusterState:
         return tuple(p.replica[run][~p.removing[run]].tolist())
 
     def settled(self, row: int) -> tuple[int, ...]:
-        """The replicas before the move in flight, in the order the union shows (Kafka may have changed it)."""
+        """The replicas before the move in progress, in the order the union shows (Kafka may have changed it)."""
         p = self.partitions
         run = slice(p.start[row], p.start[row + 1])
         return tuple(p.replica[run][~p.adding[run]].tolist())
 
     @cached_property
     def moving(self) -> Flags:
-        """Per partition: is a reassignment in flight?"""
+        """Per partition: is a reassignment in progress?"""
         p = self.partitions
         busy = np.concatenate(([0], np.cumsum(p.adding | p.removing)))
         return np.asarray(busy[p.start[1:]] > busy[p.start[:-1]])

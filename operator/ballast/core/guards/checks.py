@@ -142,7 +142,7 @@ def judge(
     is on its way, nor a partition whose size is not known, unless ``allow_unknown_room``.  No replica is added where brokers would
     refuse writes until it is in sync, unless ``allow_replicas_below_min_isr``.
 
-    ``ours`` are all moves of the run that have not ended, waiting or in flight; ``room`` is what ``rooms`` said, ``unsized`` are
+    ``ours`` are all moves of the run that have not ended, waiting or in progress; ``room`` is what ``rooms`` said, ``unsized`` are
     the brokers to which copies of unknown size are on their way, with one such partition each, ``sizes`` is what the last full
     reading said of each partition, also where its replicas are others by now.
     """
@@ -204,7 +204,7 @@ def _destinations(
     for broker_id in move.adding:
         broker = state.broker(broker_id)
         if broker is None or not broker.alive:
-            return verdict("destination-dead", broker_id, broker=broker_id, partition=move.name)
+            return verdict("destination-down", broker_id, broker=broker_id, partition=move.name)
         if broker.cordoned:
             return verdict("destination-cordoned", broker_id, broker=broker_id, partition=move.name)
         if (refusal := _no_room(move, broker, state, room, size, unknown)) is not None:
@@ -303,6 +303,7 @@ def _full(move: Move, broker: Broker, size: int, room: Mapping[Place, int]) -> V
             return verdict(
                 "destination-full",
                 broker.id,
+                cause="" if isinstance(place, int) else "log-dir",
                 broker=broker.id,
                 log_dir="" if isinstance(place, int) else place[1],
                 partition=move.name,

@@ -49,7 +49,7 @@ class Drift:
     recreated: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Topics of the plan that were deleted and made again, with their ids then and now."""
     all_done: bool = False
-    """Every move of the plan was made already, and none is still in flight."""
+    """Every move of the plan was made already, and none is still in progress."""
 
     @property
     def touches_plan(self) -> bool:

@@ -29,7 +29,7 @@ SAYINGS: Final[Mapping[str, Saying]] = {
         "Wait for that move to end, or cancel it with the tool that started it.",
     ),
     "another-batch": Saying(
-        "A foreign reassignment moves {partition}{others:others}, and only one batch may be in flight.",
+        "A foreign reassignment moves {partition}{others:others}, and only one batch may be in progress.",
         "Ballast waits for it; if it cannot end, cancel it where it was started.",
     ),
     "already-there": Saying("{partition} already has the replica list {replicas:list}."),
@@ -41,7 +41,7 @@ SAYINGS: Final[Mapping[str, Saying]] = {
         "{partition} has no leader, so nothing can be copied from it.", "Bring one of the brokers {replicas:list} back."
     ),
     # The brokers that are to have it, and their room.
-    "destination-dead": Saying(
+    "destination-down": Saying(
         "Broker {broker}, where {partition} is to go, is not alive.", "Start it, or make a new plan without it."
     ),
     "destination-cordoned": Saying(
@@ -49,19 +49,23 @@ SAYINGS: Final[Mapping[str, Saying]] = {
         "Remove its log dirs from cordoned.log.dirs, or make a new plan without it.",
     ),
     "destination-full": Saying(
-        "{log_dir:where}roker {broker} has {free:bytes} to spare and {partition} needs {size:bytes}.{failed:failed}",
+        "Broker {broker} has {free:bytes} to spare and {partition} needs {size:bytes}.{failed:failed}",
         "Free disk space there, or make a new plan.",
     ),
-    "destination-room-unknown": Saying(f"{ROOM_UNKNOWN}{{failed:failed}}", f"See to that broker, {ALLOW}"),
+    "destination-full/log-dir": Saying(
+        "Log dir {log_dir} of broker {broker} has {free:bytes} to spare and {partition} needs {size:bytes}.{failed:failed}",
+        "Free disk space there, or make a new plan.",
+    ),
+    "destination-room-unknown": Saying(f"{ROOM_UNKNOWN}{{failed:failed}}", f"Check that broker, {ALLOW}"),
     "destination-room-unknown/silent": Saying(
-        f"{ROOM_UNKNOWN} It did not report its log dirs.", f"See to that broker, {ALLOW}"
+        f"{ROOM_UNKNOWN} It did not report its log dirs.", f"Check that broker, {ALLOW}"
     ),
     "destination-room-unknown/unsized": Saying(
         f"{ROOM_UNKNOWN} {{other}} is being copied there, and its size is not known.",
         f"Log dirs are read again within a minute, {ALLOW}",
     ),
     "size-unknown": Saying(
-        "How large {partition} is is not known: no broker of its replicas {replicas:list} reported it, so whether it fits is not either.",
+        "The size of {partition} is not known: no broker of its replicas {replicas:list} reported it, so it may not fit.",
         "Log dirs are read again within a minute; it takes Describe on the cluster (DescribeLogDirs). "
         "Or say --unknown-room allow.",
     ),
@@ -78,15 +82,15 @@ SAYINGS: Final[Mapping[str, Saying]] = {
     "replicas-below-min-isr": Saying(
         "{partition} has {replicas:replicas} and min.insync.replicas is {min_isr}: brokers refuse writes with acks=all "
         "while one is added.",
-        "Lower min.insync.replicas, or say --replicas-below-min-isr allow in a quiet hour.",
+        "Lower min.insync.replicas, or say --replicas-below-min-isr allow during low traffic.",
     ),
     "at-min-isr": Saying(
-        "{partition} is down to its minimum of in-sync replicas (in sync: {in_sync:list}); one more loss stops its producers.",
+        "{partition} is down to its minimum of in-sync replicas (in sync: {in_sync:list}); one more loss makes it under min ISR.",
         GO_ON,
     ),
     "min-isr-unknown": Saying(
         "{partition} is under-replicated (in sync: {in_sync:list}), and its min.insync.replicas is not known: one more "
-        "loss may stop its producers.",
+        "loss may make it under min ISR.",
         "It is read again within a minute; it takes DescribeConfigs on the topic.",
     ),
     "under-replicated": Saying(
@@ -106,7 +110,7 @@ SAYINGS: Final[Mapping[str, Saying]] = {
     ),
     "throttle-too-low/headroom": Saying(
         "{lack}, and auto may give broker {lack.broker} at most {most_bytes_per_s:bytes}/s.",
-        "Wait for a quieter hour, or give a rate with --throttle.",
+        "Wait for lower traffic, or give a rate with --throttle.",
     ),
 }
 """Every verdict by its code; where one code has several causes, by ``code/cause``."""
@@ -159,6 +163,5 @@ def verdict(code: str, subject: object, *, cause: str = "", isr_within_s: float 
 _CATALOGUE: Final = Catalogue(
     {
         "others": lambda count: f" and {count} more partitions" if count else "",
-        "where": lambda path: f"Log dir {path} of b" if path else "B",
     }
 )

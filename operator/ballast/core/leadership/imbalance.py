@@ -160,7 +160,7 @@ def elections(
 ) -> tuple[tuple[TopicPartition, ...], ...]:
     """Name the preferred elections to hold: every electable partition of every broker over the threshold, in batches.
 
-    Broker by broker in order of id, so that one broker's leaders come home together.  ``excluded`` are brokers that shall
+    Broker by broker in order of id, so that one broker's preferred leaders are elected together.  ``excluded`` are brokers that shall
     not be given leaders.  A threshold of 0 elects whatever can be elected, as KRaft's own rebalancer does.
     """
     if batch_size < 1:

@@ -72,7 +72,7 @@ def propose(
 
 
 def describe_moves(moves: Mapping[TopicPartition, tuple[Sequence[int], Sequence[int], Sequence[int]]]) -> str:
-    """The text of ``--list`` for moves in flight: replicas (the union), adding, removing."""
+    """The text of ``--list`` for moves in progress: replicas (the union), adding, removing."""
     if not moves:
         return "No partition reassignments found."
     lines = ["Current partition reassignments:"]

@@ -45,7 +45,7 @@ def plan_of_entries(
 
 
 def _is_under_way(entry: ReassignmentEntry, state: ClusterState) -> bool:
-    """The very move that the file asks for is in flight: it is followed, not started again."""
+    """The very move that the file asks for is in progress: it is followed, not started again."""
     row = state.index[entry.name]
     return bool(state.moving[row]) and state.target(row) == entry.replicas
 
@@ -54,5 +54,5 @@ def _in_flight(entry: ReassignmentEntry, state: ClusterState) -> Move:
     row = state.index[entry.name]
     run = slice(state.partitions.start[row], state.partitions.start[row + 1])
     size = max(state.partitions.size_bytes[run].tolist(), default=UNKNOWN)
-    reason = Reason("file", "in flight already")
+    reason = Reason("file", "in progress already")
     return Move(entry.topic, entry.partition, state.settled(row), entry.replicas, size, reason)

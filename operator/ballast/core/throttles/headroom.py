@@ -1,6 +1,6 @@
 """What a broker's network has left for moves: its stated capacity less all other traffic through it.
 
-Reckoned from how fast partitions grow, which every Kafka tells.  A byte that producers write comes in at each replica, and
+Estimated from how fast partitions grow, which every Kafka tells.  A byte that producers write comes in at each replica, and
 goes out at the leader once for each follower and once for readers: how often records are read cannot be seen through the
 protocol, so one reading of each is assumed.  Copies in the making are left out, they are what the headroom is for.  Pure.
 """

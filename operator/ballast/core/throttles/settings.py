@@ -1,11 +1,11 @@
-"""Replication throttles (KIP-73): what to set, how it blends with what stands there, and how to take it back exactly.
+"""Replication throttles (KIP-73): what to set, how it blends with what stands there, and how to restore exactly what was there.
 
 Four settings make a throttle: on each topic the lists of throttled replicas, leader and follower side, as
 ``partition:broker``; on each broker the two rates.  A throttle bites only on *listed replicas that are not in sync*.
 
 The ledger is the memory of what this program changed: for each setting the value that stood there before (None when the
 resource had none of its own, whatever a cluster default or a static file says) and every value or entry that we may have
-put there.  Invariants: a setting is changed only after its ledger line is durable; taking back removes our entries and
+put there.  Invariants: a setting is changed only after its ledger line is durable; restoring removes our entries and
 nothing else; a rate that another process or person has set over ours is theirs and stays.
 """
 

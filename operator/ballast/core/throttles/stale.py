@@ -98,7 +98,7 @@ def _lists(state: ClusterState, held: Collection[Setting], replicating: Flags) -
             setting = Setting("topic", topic.name, key)
             entries = parse_list(entry.value)
             if EVERYTHING in entries:
-                meant = "set on purpose: every replica of the topic, which no tool leaves behind"
+                meant = "set on purpose: every replica of the topic, which no tool sets"
                 yield FoundThrottle(setting, entry.value, setting in held, meant=meant)
                 continue
             named = {int(number) for e in entries if (number := e.partition(":")[0]).isdecimal()}
@@ -127,7 +127,7 @@ def _rates(state: ClusterState, held: Collection[Setting], replicating: Flags) -
     for key, entry, value in _set_rates(state.cluster_configs):
         if entry.source != STATIC:
             setting = Setting("broker", "", key)
-            meant = "set on purpose: a rate for every broker, which no tool leaves behind"
+            meant = "set on purpose: a rate for every broker, which no tool sets"
             yield FoundThrottle(setting, value, setting in held, meant=meant)
     for broker in sorted(state.broker_configs):
         for key, entry, value in _set_rates(state.broker_configs[broker]):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
 from ballast.daemon.acting.run_views import changes, run_view, throttles_to_restore
-from ballast.daemon.context.view import SETTLING, RunView, TickResult
+from ballast.daemon.context.view import SETTLING, RunView, CheckResult
 from ballast.daemon.process.health import RUN
 from ballast.daemon.process.logs import say
 from ballast.daemon.process.loop import Beat, BeatingClock
@@ -52,7 +52,7 @@ class DriverParts:
     ended: Callable[[RunResult], None] = lambda _: None
     refused: Callable[[str], None] = lambda _code: None
     """Told the code of each guard that holds moves of a run back, when what they refuse has changed."""
-    failed: Callable[[TickResult], None] = lambda _: None
+    failed: Callable[[CheckResult], None] = lambda _: None
     """Told of each attempt that failed and is made again."""
     spawn: Spawn = in_a_thread
     server: str = "HOST:PORT"
@@ -74,7 +74,7 @@ class DriverRunController:
         self._leaving = False
         self._begun: RunView | None = None
         self._paused = False
-        """A person's switch, which outlives processes: every run that is begun or taken up here heeds it."""
+        """A person's switch, which outlives processes: every run that is begun or adopted here heeds it."""
 
     def start(self, plan: Plan) -> str:
         """Begin a run; refuses while there is one."""
@@ -109,14 +109,14 @@ class DriverRunController:
         return found[0].id if found else None
 
     def current(self) -> RunView | None:
-        """The run in flight, as far as the newest look told."""
+        """The run in progress, as far as the newest look told."""
         driver = self._driver
         if driver is None or self._idle.is_set():
             return None
         return self._begun if driver.run is None else run_view(driver.run, self._progress, self._note)
 
     def beat(self) -> Beat | None:
-        """The last sign of life of the run in flight; None while there is none."""
+        """The last sign of life of the run in progress; None while there is none."""
         return None if self._idle.is_set() else Beat(self._clock.at_s, RUN)
 
     def ours(self) -> Collection[TopicPartition]:
@@ -127,12 +127,12 @@ class DriverRunController:
         return frozenset(m.move.name for m in driver.run.open_moves)
 
     def pause(self, *, paused: bool) -> None:
-        """Hold the next moves back, or go on; a run that is taken up later is held back as well."""
+        """Pause the next moves, or resume; a run that starts later is paused as well."""
         self._paused = paused
         self._ask(Command.PAUSE if paused else Command.RESUME)
 
     def cancel(self, run_id: str, *, rollback: bool = False, by: str = "") -> bool:
-        """Cancel what this run has in flight; with ``rollback`` undo what has arrived, too.  A later run does not hear of it."""
+        """Cancel what this run has in progress; with ``rollback`` undo what has arrived, too.  A later run does not hear of it."""
         return self._ask(Command.ROLLBACK if rollback else Command.CANCEL, run_id, by)
 
     def stop(self, *, drain_s: float) -> None:
@@ -206,7 +206,7 @@ class DriverRunController:
             intent="remove throttles of earlier runs",
             phase="settling",
             started_at_ms=self._parts.clock.now_ms(),
-            sentence="Taking back throttles of earlier runs",
+            sentence="Removing throttles of earlier runs",
         )
 
     def _new_driver(self) -> Driver:
@@ -215,7 +215,7 @@ class DriverRunController:
             self._parts.journal,
             self._clock,
             self,
-            # The daemon's own loops answer people and make a lost journal again; this one takes the run up again then.
+            # The daemon's own loops answer people and make a lost journal again; this one resumes the run then.
             alone=False,
             server=self._parts.server,
         )
@@ -236,7 +236,7 @@ class DriverRunController:
         self._parts.spawn(lambda: self._carry(carry))
 
     def _carry(self, carry: Callable[[Driver], None]) -> None:
-        """Carry out; after a failure take up from the journal what was left, each time after a longer pause."""
+        """Carry out; after a failure resume from the journal what was left, each time after a longer pause."""
         pause_s = _FIRST_PAUSE_S
         try:
             while not self._carried(carry):
@@ -271,17 +271,17 @@ class DriverRunController:
         except BallastError as failure:
             return self._held_up(failure)
         except Exception:
-            log.exception("A bug in Ballast stopped the run; it is taken up again from the journal")
-            self._note = "A bug in Ballast stopped the run; it is taken up again. See the log."
-            self._parts.failed(TickResult.BUG)
+            log.exception("A bug in Ballast stopped the run; it is resumed from the journal")
+            self._note = "A bug in Ballast stopped the run; it is resumed. See the log."
+            self._parts.failed(CheckResult.BUG)
             return False
         return True
 
     def _held_up(self, failure: BallastError) -> bool:
-        """The run stands in the journal: another attempt takes it up."""
+        """The run stands in the journal: another attempt adopts it."""
         say(log, f"The run is held up: {failure}", level=logging.WARNING, failure=failure.id)
         self._note = failure.message
-        self._parts.failed(TickResult.FAILED)
+        self._parts.failed(CheckResult.FAILED)
         return False
 
     def _wait(self, seconds: float) -> None:

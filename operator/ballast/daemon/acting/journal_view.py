@@ -82,16 +82,14 @@ class JournalReader:
         return f"{human_many(len(journal_view.history), 'run')} ended so far.{skipped}{owed}{unshown}"
 
     def show_run(self) -> str:
-        """Publish how far the run in flight has come; elsewhere what the journal tells of the one that another process carries out."""
+        """Publish how far the run in progress has come; elsewhere what the journal tells of the one that another process carries out."""
         run = self.access.unfinished()
         if run is not None and (why := self.runs.held_by_mode()):
             run = replace(run, sentence=f"{run.sentence}; no further move begins, since {why}")
         role = self.board.view.role
         elsewhere = self.view.open if role is not Role.LEADER and self.access.current() is None else None
         if elsewhere and role is Role.OBSERVER:
-            elsewhere = replace(
-                elsewhere, sentence="Open in the journal: a process in mode approve or auto takes it up"
-            )
+            elsewhere = replace(elsewhere, sentence="Open in the journal: a process in mode approve or auto adopts it")
         view = self.board.view
         if (run, elsewhere) != (view.run, view.run_elsewhere):
             begins = (run or elsewhere) is not None and (view.run or view.run_elsewhere) is None
@@ -125,7 +123,7 @@ class JournalReader:
     def _adopt(self) -> str | None:
         """The leader adopts an open run that no process carries out, however it came to be left."""
         run_controller, left = self.access.run_controller, self.view.open
-        idle = self.board.view.role is Role.LEADER and not self.access.give_way
+        idle = self.board.view.role is Role.LEADER and not self.access.release_for
         if run_controller is None or not idle or run_controller.current() is not None or left is None:
             return None
         self.runs.take_up(left.id)

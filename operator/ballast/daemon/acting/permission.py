@@ -10,28 +10,52 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from ballast.core.catalogue import Catalogue, Message
 from ballast.core.document import Reader
-from ballast.core.wording import human_many, human_time
+from ballast.core.wording import human_time
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.windows import is_open, next_opening
 from ballast.daemon.context.view import COOLING_DOWN, Other, Outage, Pause, Permission, Role
 
-CODES: Final = (
-    "stopping",
-    "observe-only",
-    "no-reading",
-    "standby",
-    "giving-way",
-    "paused",
-    "busy",
-    "others",
-    "quiet",
-    "outside-window",
-    "cap-reached",
-    COOLING_DOWN,
-    "allowed",
-)
+SENTENCES: Final[Mapping[str, str]] = {
+    "stopping": "The daemon is stopping.",
+    "observe-only": "The mode for {kind} is observe: nothing is ever written.",
+    "no-reading": "There is no reading of the cluster yet.",
+    "no-reading/outage": "The cluster cannot be read since {since_ms:clock}: {why}",
+    "no-reading/old": "The newest reading of the cluster is {age_s:time} old; nothing is decided from it.",
+    "standby": "This process does not hold the cluster's lock.",
+    "standby/held": "Another process holds the cluster's lock: {holder}.",
+    "releasing-lock": "The lock is being released for {by}.",
+    "paused": "Paused by {by} since {since_ms:clock}{reason:reason}.",
+    "run-in-progress": "Run {run} is in progress.",
+    "foreign-activity": "Waiting for another balancer or reassignment: {what}",
+    "replicas-not-in-sync": "Waiting for replicas to be in sync: {why}",
+    "outside-window": "Outside its windows; the next one opens {opens_ms:clock}.",
+    "outside-window/none": "Outside its windows and never opens again.",
+    "cap-reached": "Started {starts:times} today, the cap is {cap}.",
+    COOLING_DOWN: (
+        "The last one ended {since_s:time} ago; the cool-down is {cool_down_s:time}. "
+        "What a person approves does not wait for it."
+    ),
+    "allowed": "Every safety check passes.",
+}
+"""Every reason by its code, the weightiest first; where one code has several causes, by ``code/cause``."""
+CODES: Final = tuple(dict.fromkeys(key.partition("/")[0] for key in SENTENCES))
 """Every code a permission can have; metrics label by them."""
+
+
+class Reason(Message):
+    """Why a kind of action may start, or may not."""
+
+    __slots__ = ()
+    sentences = SENTENCES
+    catalogue = Catalogue(
+        {
+            "clock": lambda at_ms: datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            "time": human_time,
+            "reason": lambda reason: f": {reason}" if reason else "",
+        }
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +111,8 @@ class Situation:
     """The other process that holds the lock, for people; empty while none is known."""
     pause: Pause | None = None
     run: str | None = None
-    """The run in flight."""
-    give_way: str = ""
+    """The run in progress."""
+    release_for: str = ""
     """The person for whom the lock is being given up; empty while it is kept."""
     others: tuple[Other, ...] = ()
     quiet_reason: str = ""
@@ -99,8 +123,9 @@ class Situation:
 def permission(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Permission:
     """Judge one kind of action."""
     mode = policy.mode_of(kind)
-    code, sentence = next(_objections(kind, mode, policy, at), ("allowed", "Every safety check passes."))
-    return Permission(kind=kind.value, mode=mode.value, allowed=code == "allowed", code=code, sentence=sentence)
+    reason = next(_objections(kind, mode, policy, at), Reason("allowed"))
+    code = reason.code.partition("/")[0]
+    return Permission(kind=kind.value, mode=mode.value, allowed=code == "allowed", code=code, sentence=str(reason))
 
 
 def permissions(policy: DaemonPolicy, at: Situation) -> tuple[Permission, ...]:
@@ -108,63 +133,50 @@ def permissions(policy: DaemonPolicy, at: Situation) -> tuple[Permission, ...]:
     return tuple(permission(kind, policy, at) for kind in ActionKind)
 
 
-def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situation) -> Iterator[tuple[str, str]]:
+def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situation) -> Iterator[Reason]:
     """Everything that speaks against it, the weightiest first."""
     if at.role is Role.STOPPING:
-        yield "stopping", "The daemon is stopping."
+        yield Reason("stopping")
     if mode is Mode.OBSERVE:
-        yield "observe-only", f"The mode for {kind.value} is observe: nothing is ever written."
+        yield Reason("observe-only", {"kind": kind.value})
     if at.outage is not None:
-        yield "no-reading", f"The cluster cannot be read since {_clock(at.outage.since_ms)}: {at.outage.sentence}"
+        yield Reason("no-reading/outage", {"since_ms": at.outage.since_ms, "why": at.outage.sentence})
     if at.reading_age_s is None:
-        yield "no-reading", "There is no reading of the cluster yet."
+        yield Reason("no-reading")
     elif at.reading_age_s > policy.caution.max_snapshot_age_s:
-        yield (
-            "no-reading",
-            f"The newest reading of the cluster is {human_time(at.reading_age_s)} old; nothing is decided from it.",
-        )
+        yield Reason("no-reading/old", {"age_s": at.reading_age_s})
     if at.role is not Role.LEADER:
-        other = f"Another process holds the cluster's lock: {at.lock_holder}."
-        yield "standby", other if at.lock_holder else "This process does not hold the cluster's lock."
-    if at.give_way:
-        yield "giving-way", f"The lock is being given up for {at.give_way}."
-    if at.pause is not None:
-        why = f": {at.pause.reason}" if at.pause.reason else ""
-        yield "paused", f"Paused by {at.pause.by} since {_clock(at.pause.since_ms)}{why}."
+        yield Reason("standby/held", {"holder": at.lock_holder}) if at.lock_holder else Reason("standby")
+    if at.release_for:
+        yield Reason("releasing-lock", {"by": at.release_for})
+    if (pause := at.pause) is not None:
+        yield Reason("paused", {"by": pause.by, "since_ms": pause.since_ms, "reason": pause.reason})
     if at.run is not None:
-        yield "busy", f"Run {at.run} is being carried out."
-    yield from (
-        ("others", f"Waiting for another balancer or reassignment: {other.sentence}")
-        for other in at.others
-        if other.blocking
-    )
-    # Repair is what makes an unquiet cluster quiet; everything else waits.
+        yield Reason("run-in-progress", {"run": at.run})
+    yield from (Reason("foreign-activity", {"what": other.sentence}) for other in at.others if other.blocking)
+    # Repair is what brings replicas back into sync; everything else waits for them.
     if at.quiet_reason and kind is not ActionKind.REPAIR:
-        yield "quiet", f"Waiting for replicas to be in sync: {at.quiet_reason}"
+        yield Reason("replicas-not-in-sync", {"why": at.quiet_reason})
     yield from _objections_of_time(kind, policy, at)
 
 
-def _objections_of_time(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Iterator[tuple[str, str]]:
+def _objections_of_time(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Iterator[Reason]:
     own = policy.actions.of(kind)
     acts = at.acts.get(kind, Acts())
     now = datetime.fromtimestamp(at.now_ms / 1000, UTC)
     if not is_open(own.windows, now):
         opening = next_opening(own.windows, now)
-        when = f"; the next one opens {opening:%Y-%m-%d %H:%M} UTC" if opening else " and never opens again"
-        yield "outside-window", f"Outside its windows{when}."
-    if own.per_day is not None and acts.starts_on(at.now_ms) >= own.per_day:
-        yield "cap-reached", f"Started {human_many(acts.starts_on(at.now_ms), 'time')} today, the cap is {own.per_day}."
+        if opening is None:
+            yield Reason("outside-window/none")
+        else:
+            yield Reason("outside-window", {"opens_ms": int(opening.timestamp() * 1000)})
+    if own.per_day is not None and (starts := acts.starts_on(at.now_ms)) >= own.per_day:
+        yield Reason("cap-reached", {"starts": starts, "cap": own.per_day})
     # A clock that jumped back must not stretch the cool-down beyond its own length.
     since_s = None if acts.last_end_ms is None else max(0.0, (at.now_ms - acts.last_end_ms) / 1000)
     if since_s is not None and since_s < own.cool_down_s:
-        since, cool_down = human_time(since_s), human_time(own.cool_down_s)
-        told = f"The last one ended {since} ago; the cool-down is {cool_down}."
-        yield COOLING_DOWN, f"{told} What a person approves does not wait for it."
+        yield Reason(COOLING_DOWN, {"since_s": since_s, "cool_down_s": own.cool_down_s})
 
 
 def _day(now_ms: int) -> str:
     return datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%d")
-
-
-def _clock(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

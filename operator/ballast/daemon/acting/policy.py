@@ -49,7 +49,7 @@ class BesideController(StrEnum):
 
     WAIT = "wait"
     ACT = "act"
-    STAND_BACK = "stand-back"
+    DISABLE = "disable"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +100,7 @@ class Actions:
     moves: ActionPolicy = ActionPolicy(per_day=4, cool_down_s=1800.0)
     """Moves of replicas to balance the load: data moves, throttled."""
     repair: ActionPolicy = ActionPolicy(cool_down_s=60.0)
-    """Moves away from dead brokers, and rack repairs: data moves, throttled."""
+    """Moves away from down brokers, and rack repairs: data moves, throttled."""
 
     def of(self, kind: ActionKind) -> ActionPolicy:
         """The policy of one kind."""
@@ -129,7 +129,7 @@ class LeaderPolicy:
     beside_controller: BesideController = BesideController.WAIT
     """While the controller holds elections by itself (`auto.leader.rebalance.enable` on the brokers, Kafka's default):
     `wait` leaves it one of its own check intervals and elects only what it left over, `act` does not care,
-    `stand-back` leaves elections to it."""
+    `disable` leaves elections to it."""
 
     def __post_init__(self) -> None:
         given = self.imbalance_percentage
@@ -154,7 +154,7 @@ class Intervals:
     balance_s: Seconds = 3600.0
     """Between two checks of whether the load is balanced."""
     repair_s: Seconds = 60.0
-    """Between two checks for dead brokers and broken racks."""
+    """Between two checks for down brokers and broken racks."""
     act_s: Seconds = 5.0
     """Between two looks at whether a plan that exists may start by now."""
     journal_s: Seconds = 30.0
@@ -171,7 +171,7 @@ class Intervals:
 class Caution:
     """When to hold still."""
 
-    dead_broker_grace_s: NonNegativeSeconds = 1800.0
+    down_broker_grace_s: NonNegativeSeconds = 1800.0
     """How long a broker must have been gone, or a log dir of a live one failed, before its replicas are rebuilt elsewhere, in seconds."""
     quiet_after_return_s: NonNegativeSeconds = 300.0
     """How long after a broker came, left or returned nothing is improved, in seconds. Replicas must also be in sync. For as long no broker
@@ -210,7 +210,7 @@ class StopPolicy:
     """Time from SIGTERM until the process is gone, in seconds; keep it below the pod's
     `terminationGracePeriodSeconds`."""
     drain: bool = False
-    """True waits, within `grace_s`, for moves in flight to finish. False leaves them, with their throttles, to the
+    """True waits, within `grace_s`, for moves in progress to finish. False leaves them, with their throttles, to the
     process that starts next."""
 
 
@@ -314,6 +314,6 @@ class DaemonPolicy:
 
 @dataclass(slots=True)
 class LivePolicy:
-    """The policy in force: the settings tick replaces it, all other parts read it anew each time."""
+    """The policy in force: the settings check replaces it, all other parts read it anew each time."""
 
     now: DaemonPolicy

@@ -92,7 +92,7 @@ class Proposals:
             return RUN_ENDED
         if run := self.runs.in_flight():
             self.withdraw(kind)
-            return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
+            return f"No planning while run {run} is in progress."
         verdict = self.permissions.of(kind)
         before, name = self.by_kind.get(kind), name_of(kind, plan)
         if self.rejected.get(kind) == name:
@@ -107,7 +107,7 @@ class Proposals:
                 self._forget_approval(kind)
             say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
             if self._wants_approval(proposal) and verdict.may_start(approved=True):
-                self.event_sink(ClusterEvent(reason="ApprovalWanted", sentence=_waits(proposal)))
+                self.event_sink(ClusterEvent(reason="ApprovalPending", sentence=_waits(proposal)))
         self.by_kind[kind] = proposal
         self.publish()
         if not self._may_start(proposal):
@@ -221,7 +221,7 @@ class Proposals:
         return sentence
 
     def notice_end(self) -> bool:
-        """Has the run in flight just ended?  Then the cool-down begins, and what was seen before is old.
+        """Has the run in progress just ended?  Then the cool-down begins, and what was seen before is old.
 
         Proposals and the reading under them are dropped: they may want what the run has done already.
         """

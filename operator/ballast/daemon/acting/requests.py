@@ -1,4 +1,4 @@
-"""The requests tick: what people ask for, through the page or the journal, is answered by the leader."""
+"""The requests check: what people ask for, through the page or the journal, is answered by the leader."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from typing import Final, NamedTuple
 
 from ballast.core.cluster.drain import refuse_drained
-from ballast.core.wording import human_many, human_names
+from ballast.core.wording import human_many, human_names, human_time
 from ballast.daemon.acting.decisions import pause_record, shared_records
 from ballast.daemon.acting.drains import Drains, drained_by
 from ballast.daemon.acting.policy import LivePolicy
@@ -24,7 +24,7 @@ from ballast.errors import BallastError, Refused
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.rollback import refilled
 from ballast.executor.machine.run import Now
-from ballast.ports.journal import FORGOTTEN, Journal, Request, begun_record, is_expired, is_forgotten, signed
+from ballast.ports.journal import EXPIRES_S, FORGOTTEN, Journal, Request, begun_record, is_expired, is_forgotten, signed
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.audit")
@@ -90,8 +90,8 @@ class Requests:
                 self.access.journal.answer(request.id, outcome.sentence, refused=outcome.refused)
                 say(log, str(outcome), request=request.id, by=request.by)
                 answered += 1
-                if self.access.give_way:
-                    # Only now: it takes a while, and the lock tick, which gives the lock up, does not wait for the answer.
+                if self.access.release_for:
+                    # Only now: it takes a while, and the lock check, which gives the lock up, does not wait for the answer.
                     self.access.stop()
             self._tell_skipped(self.access.reading.skipped_requests())
             self._share(self.access.journal)
@@ -103,7 +103,8 @@ class Requests:
         try:
             if request.kind in EXPIRING and is_expired(request, self.clock.now_ms()):
                 raise Refused(
-                    f"{request.by} asked to {request.kind} too long ago and has expired; ask again if it is still wanted."
+                    f"Request expired: {request.by} asked to {request.kind} more than {human_time(EXPIRES_S)} ago. "
+                    "Send it again if it is still wanted."
                 )
             outcome = Outcome(self._kinds()[request.kind](request))
         except BallastError as failure:
@@ -163,7 +164,7 @@ class Requests:
         pause = Pause(by=request.by, since_ms=request.at_ms, reason=str(request.body.get("reason", ""))[:200])
         self.access.write(pause_record(pause))
         self.runs.set_pause(pause)
-        return f"Paused by {pause.by}: nothing new starts, moves in flight go on."
+        return f"Paused by {pause.by}: nothing new starts, moves in progress go on."
 
     def _resume(self, request: Request) -> str:
         if self.board.view.pause is None:
@@ -240,7 +241,7 @@ class Requests:
         """
         if is_forgotten(request, self.clock.now_ms()):
             raise Refused(f"That is {FORGOTTEN}.")
-        self.access.give_way = request.by
+        self.access.release_for = request.by
         return f"The lock is given up for {request.by}; the daemon waits until it is free again."
 
 

@@ -1,4 +1,4 @@
-"""Runs as the page and the metrics show them: the one in flight, and the ones of the journal."""
+"""Runs as the page and the metrics show them: the one in progress, and the ones of the journal."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _sentence(run: Run, flying: list[MoveRun], note: str) -> str:
         return ""
     stalled = [m for m in flying if m.cause is not None]
     if stalled:
-        return f"{human_many(len(stalled), 'move')} of {len(flying)} in flight stalled: {stalled[0].detail or 'no progress'}"
+        return f"{human_many(len(stalled), 'move')} of {len(flying)} in progress stalled: {stalled[0].detail or 'no progress'}"
     if flying:
         return f"Moving {human_many(len(flying), 'partition')}"
     if run.verdicts:

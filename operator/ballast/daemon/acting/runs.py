@@ -1,4 +1,4 @@
-"""The run in flight: of which kind it is, whether it may begin further moves, and what each kind has done so far."""
+"""The run in progress: of which kind it is, whether it may begin further moves, and what each kind has done so far."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Runs:
     running: ActionKind | None = None
     """The kind of action that the current run is."""
     saw_run: bool = False
-    """A run was in flight when this was last looked at, started by this process or by another."""
+    """A run was in progress when this was last looked at, started by this process or by another."""
 
     def in_flight(self) -> str:
         """The run that this process or, as far as the journal tells, another one carries out; empty for none."""
@@ -32,17 +32,17 @@ class Runs:
         return run.id if run else ""
 
     def set_pause(self, pause: Pause | None) -> None:
-        """Show the pause switch; the run in flight heeds it."""
+        """Show the pause switch; the run in progress heeds it."""
         self.board.publish(pause=pause)
         self.hold()
 
     def hold(self) -> None:
-        """Hold the next moves of the run in flight back while a person paused, or while its kind is in observe mode."""
+        """Hold the next moves of the run in progress back while a person paused, or while its kind is in observe mode."""
         if self.access.run_controller is not None:
             self.access.run_controller.pause(paused=self.board.view.pause is not None or bool(self.held_by_mode()))
 
     def held_by_mode(self) -> str:
-        """Why the run in flight begins no further move, as far as modes go; empty where it may.
+        """Why the run in progress begins no further move, as far as modes go; empty where it may.
 
         A run whose kind no record tells is held only where nothing at all is written.
         """

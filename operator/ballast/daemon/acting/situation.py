@@ -43,7 +43,7 @@ class Permissions:
             outage=view.outage,
             pause=view.pause,
             run=run.id if run else None,
-            give_way=self.access.give_way,
+            release_for=self.access.release_for,
             others=view.others,
             quiet_reason=self.reading.quiet_reason(),
             acts=self.runs.acts,

@@ -28,8 +28,8 @@ class Access:
     journal: Journal | None = None
     """None before the mode first asks to write: nothing is written to the cluster."""
     run_controller: RunController | None = None
-    give_way: str = ""
-    """Whom the lock is to be given up for; the lock tick does it."""
+    release_for: str = ""
+    """Whom the lock is to be given up for; the lock check does it."""
 
     def open(self) -> Journal | None:
         """The journal to write; made, with the run controller, when it is first asked for."""
@@ -47,11 +47,11 @@ class Access:
         return self.run_controller.current() if self.run_controller else None
 
     def unfinished(self) -> RunView | None:
-        """The same until it has ended, for people: what is still tidied up after its end is no run to watch or to cancel."""
+        """The same until it has ended, for people: what is still cleaned up after its end is no run to watch or to cancel."""
         run = self.current()
         return None if run is None or run.ended_at_ms is not None else run
 
     def stop(self, *, drain_s: float = 0.0) -> None:
-        """Leave the run in flight to the next holder of the lock."""
+        """Leave the run in progress to the next holder of the lock."""
         if self.run_controller is not None:
             self.run_controller.stop(drain_s=drain_s)

@@ -30,7 +30,7 @@ class RunController(Protocol):
         ...
 
     def beat(self) -> Beat | None:
-        """The last sign of life of the run in flight; None while there is none."""
+        """The last sign of life of the run in progress; None while there is none."""
         ...
 
     def ours(self) -> Collection[TopicPartition]:
@@ -42,9 +42,9 @@ class RunController(Protocol):
         ...
 
     def cancel(self, run_id: str, *, rollback: bool = False, by: str = "") -> bool:
-        """Take the moves that this run has in flight back; False when there is no run."""
+        """Take the moves that this run has in progress back; False when there is no run."""
         ...
 
     def stop(self, *, drain_s: float) -> None:
-        """Stop acting: wait at most so long for moves in flight, then leave them with their throttles."""
+        """Stop acting: wait at most so long for moves in progress, then leave them with their throttles."""
         ...

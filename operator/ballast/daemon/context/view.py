@@ -30,8 +30,8 @@ class Role(StrEnum):
     STOPPING = "stopping"
 
 
-class TickResult(StrEnum):
-    """How a tick went, as its metric's label says it."""
+class CheckResult(StrEnum):
+    """How a check went, as its metric's label says it."""
 
     OK = "ok"
     FAILED = "failed"
@@ -39,13 +39,13 @@ class TickResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TickReport:
-    """How one kind of tick went last time, in one sentence."""
+class CheckReport:
+    """How one kind of check went last time, in one sentence."""
 
     sentence: str
     at_ms: int
     duration_s: float
-    result: TickResult = TickResult.OK
+    result: CheckResult = CheckResult.OK
     failures: int = 0
     """Failures in a row."""
     reading_ms: int | None = None
@@ -56,7 +56,7 @@ class TickReport:
     @property
     def ok(self) -> bool:
         """It did what it is for."""
-        return self.result is TickResult.OK
+        return self.result is CheckResult.OK
 
 
 COOLING_DOWN: Final = "cooling-down"
@@ -85,7 +85,7 @@ class Other:
     code: str
     sentence: str
     blocking: bool
-    """Ballast stands back while this lasts."""
+    """Ballast starts nothing while this lasts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class RunView:
     throttle_bytes_per_s: int | None = None
     sentence: str = ""
     moves: tuple[MoveView, ...] = ()
-    """The ones in flight, at most a page of them."""
+    """The ones in progress, at most a page of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +278,7 @@ class View:
     changed_at_ms: int | None = None
     """When the first reading was taken that shows brokers, replicas, leaders and ISRs as they are now."""
     absences: tuple[Absence, ...] = ()
-    ticks: Mapping[str, TickReport] = field(default_factory=dict)
+    checks: Mapping[str, CheckReport] = field(default_factory=dict)
     permissions: tuple[Permission, ...] = ()
     others: tuple[Other, ...] = ()
     plans: tuple[PlanView, ...] = ()

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from ballast import __version__
 from ballast.core.cluster import UNKNOWN
-from ballast.daemon.context.view import Board, Role, RunView, TickResult, View
+from ballast.daemon.context.view import Board, Role, RunView, CheckResult, View
 from ballast.daemon.observing.figures import Figures
 
 Sample = tuple[tuple[str, ...], float]
@@ -109,7 +109,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
         samples=_one(lambda v: float(v.figures is not None and v.outage is None)),
     ),
     Spec(
-        name="ballast_reading_timestamp_seconds",
+        name="ballast_metadata_timestamp_seconds",
         help="Unix time of the newest successful reading of the cluster.",
         samples=_of_figures(lambda f: f.taken_at_ms / 1000),
     ),
@@ -181,11 +181,11 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_offline_partitions",
-        help="Partitions without a living leader.",
+        help="Offline partitions: without a leader.",
         samples=_of_figures(lambda f: f.offline),
     ),
     Spec(
-        name="ballast_moving_partitions",
+        name="ballast_reassigning_partitions",
         help="Partitions being reassigned, by Ballast or another user.",
         samples=_of_figures(lambda f: f.moving),
     ),
@@ -261,7 +261,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
         samples=_per_balance(lambda f: (((lv.resource,), lv.mean) for lv in f.ranges)),
     ),
     Spec(
-        name="ballast_balance_band",
+        name="ballast_balance_range",
         help="Lower and upper edge of the range in which a broker is left alone, averaged over brokers, in the resource's own unit.",
         labels=("resource", "edge"),
         samples=_per_balance(
@@ -309,7 +309,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
         samples=_one(lambda v: None if v.role is Role.OBSERVER else v.throttles_to_restore),
     ),
     Spec(
-        name="ballast_others_active",
+        name="ballast_foreign_activity",
         help="1 for another balancer or a foreign reassignment; Ballast waits where blocking is true.",
         labels=("who", "blocking"),
         samples=lambda v: [((o.code, str(o.blocking).lower()), 1.0) for o in v.others],
@@ -376,16 +376,16 @@ GAUGES: Final[tuple[Spec, ...]] = (
         samples=_of_run(lambda r: r.throttle_bytes_per_s),
     ),
     Spec(
-        name="ballast_tick_timestamp_seconds",
-        help="Unix time at which a tick last began.",
-        labels=("tick",),
-        samples=lambda v: [((name,), t.at_ms / 1000) for name, t in v.ticks.items()],
+        name="ballast_check_timestamp_seconds",
+        help="Unix time at which a check last began.",
+        labels=("check",),
+        samples=lambda v: [((name,), t.at_ms / 1000) for name, t in v.checks.items()],
     ),
     Spec(
-        name="ballast_tick_failures_in_a_row",
-        help="How often a tick has failed since it last succeeded.",
-        labels=("tick",),
-        samples=lambda v: [((name,), float(t.failures)) for name, t in v.ticks.items()],
+        name="ballast_check_failures_in_a_row",
+        help="How often a check has failed since it last succeeded.",
+        labels=("check",),
+        samples=lambda v: [((name,), float(t.failures)) for name, t in v.checks.items()],
     ),
     Spec(
         name="ballast_sample_timestamp_seconds",
@@ -422,15 +422,15 @@ GAUGES: Final[tuple[Spec, ...]] = (
 
 COUNTED: Final[tuple[Spec, ...]] = (
     Spec(
-        name="ballast_ticks_total",
-        help="Ticks by name and result: ok, failed (the cluster or a guard said no) or bug.",
-        labels=("tick", "result"),
+        name="ballast_checks_total",
+        help="Checks by name and result: ok, failed (the cluster or a guard said no) or bug.",
+        labels=("check", "result"),
         kind="counter",
     ),
     Spec(
-        name="ballast_tick_duration_seconds",
-        help="How long ticks took.",
-        labels=("tick",),
+        name="ballast_check_duration_seconds",
+        help="How long checks took.",
+        labels=("check",),
         kind="histogram",
     ),
     Spec(
@@ -441,7 +441,7 @@ COUNTED: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_attempts_failed_total",
-        help="Attempts beside the ticks that failed and are made again, by work (`run`: carrying a run out, `charts`: reading or keeping the page's charts) and result: failed or bug.",
+        help="Attempts beside the checks that failed and are made again, by work (`run`: carrying a run out, `charts`: reading or keeping the page's charts) and result: failed or bug.",
         labels=("work", "result"),
         kind="counter",
     ),
@@ -460,7 +460,7 @@ COUNTED: Final[tuple[Spec, ...]] = (
 )
 
 WORK: Final = ("run", "charts")
-"""What is done on threads beside the ticks, and made again where it fails."""
+"""What is done on threads beside the checks, and made again where it fails."""
 
 CATALOG: Final = (*GAUGES, *COUNTED)
 
@@ -491,9 +491,9 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
         help_of = {spec.name: spec for spec in COUNTED}
-        ticks, durations = help_of["ballast_ticks_total"], help_of["ballast_tick_duration_seconds"]
+        checks, durations = help_of["ballast_checks_total"], help_of["ballast_check_duration_seconds"]
         runs, refusals = help_of["ballast_runs_total"], help_of["ballast_refusals_total"]
-        self.ticks = Counter(ticks.name, ticks.help, ticks.labels, registry=self.registry)
+        self.checks = Counter(checks.name, checks.help, checks.labels, registry=self.registry)
         self.durations = Histogram(
             durations.name,
             durations.help,
@@ -505,17 +505,17 @@ class Metrics:
         attempts = help_of["ballast_attempts_failed_total"]
         self.attempts = Counter(attempts.name, attempts.help, attempts.labels, registry=self.registry)
         for work in WORK:
-            for result in (TickResult.FAILED, TickResult.BUG):
+            for result in (CheckResult.FAILED, CheckResult.BUG):
                 self.attempts.labels(work, result.value)
         retries = help_of["ballast_cluster_retries_total"]
         self.retries = Counter(retries.name, retries.help, retries.labels, registry=self.registry)
         self.refusals = Counter(refusals.name, refusals.help, refusals.labels, registry=self.registry)
 
-    def expect_ticks(self, names: Iterable[str]) -> None:
+    def expect_checks(self, names: Iterable[str]) -> None:
         """Begin their counts of bugs at 0: a series whose first value is 1 has no increase, and the first bug raises no alert."""
         for name in names:
-            self.ticks.labels(name, TickResult.BUG.value)
+            self.checks.labels(name, CheckResult.BUG.value)
 
-    def count_failure(self, work: str, result: TickResult) -> None:
+    def count_failure(self, work: str, result: CheckResult) -> None:
         """Count an attempt of ``WORK`` that failed."""
         self.attempts.labels(work, result.value).inc()

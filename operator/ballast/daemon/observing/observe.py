@@ -1,4 +1,4 @@
-"""The observe tick: read the cluster, measure it, notice which brokers came and left and what else moves things."""
+"""The observe check: read the cluster, measure it, notice which brokers came and left and what else moves things."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Observer:
     def _absences(self) -> tuple[Absence, ...]:
         """Brokers that are missed, with the moment of their repair; monotonic times told by the wall clock of now."""
         now_s, now_ms = self.clock.monotonic_s(), self.clock.now_ms()
-        grace_s = self.policy.now.caution.dead_broker_grace_s
+        grace_s = self.policy.now.caution.down_broker_grace_s
         held, found = self.reading.held(), []
         for broker, gone_s in sorted(self.reading.presence.gone_since_s.items()):
             since_ms = now_ms - round((now_s - gone_s) * 1000)

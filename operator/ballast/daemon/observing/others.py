@@ -1,6 +1,6 @@
-"""What the daemon makes of other tools that move things here: ``core.cluster.balancers`` finds them, this judges whether to stand back.
+"""What the daemon makes of other tools that move things here: ``core.cluster.balancers`` finds them, this judges whether to start nothing.
 
-Pure.  A foreign reassignment always makes Ballast stand back: it ends.  A balancer that is installed makes it stand back
+Pure.  A foreign reassignment always keeps Ballast from starting anything: it ends.  A balancer that is installed keeps it from that
 from moves until the operator says that it may be ignored: two balancers undo each other for ever.
 """
 

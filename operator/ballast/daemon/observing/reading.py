@@ -21,7 +21,7 @@ from ballast.ports.time import Clock
 
 @dataclass(slots=True)
 class Reading:
-    """Written by the observe tick; bounded by the number of brokers, never by time."""
+    """Written by the observe check; bounded by the number of brokers, never by time."""
 
     clock: Clock
     board: Board
@@ -42,7 +42,7 @@ class Reading:
         if state is None or too_old or self.board.view.outage is not None:
             raise Unavailable(
                 "There is no fresh reading of the cluster.",
-                hint="See the observe tick for what keeps it from being read.",
+                hint="See the observe check for what keeps it from being read.",
             )
         return state
 

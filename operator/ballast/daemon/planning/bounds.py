@@ -6,26 +6,47 @@ Pure: the reading, the brokers that are gone and the plan go in, objections come
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+from ballast.core.catalogue import Catalogue, Message
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
-from ballast.core.wording import human_brokers, human_bytes, human_many, human_total
+from ballast.core.wording import human_brokers, human_total
 from ballast.daemon.acting.policy import RepairPolicy
 
 NAMED: Final = 3
 """Most topics that an objection names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Objection:
+SENTENCES: Final[Mapping[str, str]] = {
+    "unknown-rack": "the rack of {brokers:brokers} is not known",
+    "whole-rack": "no broker of rack {racks:names} is up (repair.whole_racks is false), and it may return",
+    "racks": "brokers are down or have a failed log dir in {count} racks ({racks:names}; repair.max_racks is {most})",
+    "brokers": "{count} of {known} brokers are down or have a failed log dir (repair.max_brokers_share is {share:g})",
+    "bytes": "it copies {total} (repair.max_bytes is {most:bytes})",
+    "unknown-bytes": (
+        "how much it copies is not known, as the size of {unknown:partitions} is not (repair.max_bytes is {most:bytes})"
+    ),
+    "placement": "it puts {topics:topics} on other brokers than before, which changes most replica lists",
+}
+"""Every bound by its code."""
+
+
+class Objection(Message):
     """One bound that a repair goes beyond."""
 
-    code: str
-    """``whole-rack``, ``racks``, ``unknown-rack``, ``brokers``, ``bytes``, ``unknown-bytes`` or ``placement``."""
-    sentence: str
+    __slots__ = ()
+    sentences = SENTENCES
+    catalogue = Catalogue(
+        {
+            "brokers": human_brokers,
+            "names": ", ".join,
+            "topics": lambda names: (
+                ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+            ),
+        }
+    )
 
 
 def beyond(policy: RepairPolicy, state: ClusterState, gone: Collection[int], plan: Plan) -> tuple[Objection, ...]:
@@ -49,42 +70,33 @@ def _racks(policy: RepairPolicy, state: ClusterState, gone: Collection[int]) -> 
     rack = {b.id: b.rack for b in state.brokers}
     unknown = sorted(b for b in gone if rack.get(b) is None)
     if unknown:
-        yield Objection("unknown-rack", f"the rack of {human_brokers(unknown)} is not known")
+        yield Objection("unknown-rack", {"brokers": tuple(unknown)})
     hit = {name for b in gone if (name := rack.get(b)) is not None}
     # A rack of one broker is no more than that broker.
     several = {name for name, count in Counter(rack.values()).items() if count > 1}
     whole = sorted((hit & several) - {b.rack for b in state.brokers if b.alive})
     if whole and not policy.whole_racks:
-        yield Objection(
-            "whole-rack", f"no broker of rack {', '.join(whole)} is up (repair.whole_racks is false), and it may return"
-        )
+        yield Objection("whole-rack", {"racks": tuple(whole)})
     if len(hit) > policy.max_racks:
-        names = ", ".join(sorted(hit))
-        yield Objection(
-            "racks",
-            f"brokers are down or have a failed log dir in {len(hit)} racks ({names}; repair.max_racks is {policy.max_racks})",
-        )
+        yield Objection("racks", {"count": len(hit), "racks": tuple(sorted(hit)), "most": policy.max_racks})
 
 
 def _brokers(policy: RepairPolicy, state: ClusterState, gone: Collection[int]) -> Iterator[Objection]:
     known = len({b.id for b in state.brokers} | set(gone))
     most = max(1, int(policy.max_brokers_share * known))
     if len(gone) > most:
-        yield Objection(
-            "brokers",
-            f"{len(gone)} of {known} brokers are down or have a failed log dir (repair.max_brokers_share is {policy.max_brokers_share:g})",
-        )
+        share = policy.max_brokers_share
+        yield Objection("brokers", {"count": len(gone), "known": known, "share": share})
 
 
 def _bytes(policy: RepairPolicy, plan: Plan) -> Iterator[Objection]:
     if policy.max_bytes is None:
         return
-    limit = f"repair.max_bytes is {human_bytes(policy.max_bytes)}"
     if plan.bytes_moved > policy.max_bytes:
-        yield Objection("bytes", f"it copies {human_total(plan.bytes_moved, plan.unknown_sizes)} ({limit})")
+        total = human_total(plan.bytes_moved, plan.unknown_sizes)
+        yield Objection("bytes", {"total": total, "most": policy.max_bytes})
     elif plan.unknown_sizes:
-        unknown = human_many(plan.unknown_sizes, "partition")
-        yield Objection("unknown-bytes", f"how much it copies is not known, as the size of {unknown} is not ({limit})")
+        yield Objection("unknown-bytes", {"unknown": plan.unknown_sizes, "most": policy.max_bytes})
 
 
 def _placements(state: ClusterState, plan: Plan) -> Iterator[Objection]:
@@ -99,5 +111,4 @@ def _placements(state: ClusterState, plan: Plan) -> Iterator[Objection]:
             after[name.topic].update(new.get(name, state.target(row)))
     elsewhere = sorted(topic for topic in topics if before[topic] != after[topic])
     if elsewhere:
-        names = ", ".join(elsewhere[:NAMED]) + (f" and {len(elsewhere) - NAMED} more" if len(elsewhere) > NAMED else "")
-        yield Objection("placement", f"it puts {names} on other brokers than before, which changes most replica lists")
+        yield Objection("placement", {"topics": tuple(elsewhere)})

@@ -1,4 +1,4 @@
-"""The leaders tick: is a broker's share of lost leaderships over the threshold, and may elections be held now?"""
+"""The leaders check: is a broker's share of lost leaderships over the threshold, and may elections be held now?"""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LeaderCheck:
         lasting = self.hysteresis.lasting(wait_s, now_s)
         if not lasting:
             return f"{headline} Waiting whether the controller repairs it within {human_time(wait_s)}."
-        # Leaders that come home to a broker that is drained would only leave it again.
+        # Leaders that are elected on a drained broker would only leave it again.
         plan = election_plan(state, lasting - self.reading.balance.draining, self.clock.now_ms())
         if plan.is_empty:
             self.proposals.withdraw(ActionKind.ELECTIONS)
@@ -72,7 +72,7 @@ class LeaderCheck:
         how = self.policy.now.leaders.beside_controller
         if how is BesideController.ACT or not controller_rebalances(state):
             return 0.0
-        if how is BesideController.STAND_BACK:
+        if how is BesideController.DISABLE:
             return None
         return controller_interval_s(state)
 

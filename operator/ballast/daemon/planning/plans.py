@@ -70,7 +70,7 @@ class BalanceCheck:
         """Is the load within its bands?  If not: reorders, which are free, and only when they do not suffice, moves."""
         state = self.reading.fresh()
         if run := self.runs.in_flight():
-            return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
+            return f"No planning while run {run} is in progress."
         down = sorted(state.missing)
         if down:
             self.proposals.withdraw(ActionKind.REORDERS)
@@ -159,11 +159,11 @@ class RepairCheck:
         if not due:
             return []
         self.access.run_controller.adopt()
-        return [f"Taking back what an earlier run has left: {', '.join(map(str, due[:_NAMED]))}."]
+        return [f"Removing throttles of an earlier run: {', '.join(map(str, due[:_NAMED]))}."]
 
     def _repair(self, state: ClusterState) -> str:
         """Are brokers gone for good, log dirs of live ones failed, or partitions without a rack for each replica?"""
-        grace_s = self.policy.now.caution.dead_broker_grace_s
+        grace_s = self.policy.now.caution.down_broker_grace_s
         now_s = self.clock.monotonic_s()
         gone = self.reading.presence.gone_since_s
         dead = self.reading.presence.dead(grace_s, now_s)
@@ -197,7 +197,7 @@ class RepairCheck:
 
     def _rebuild_offline(self, state: ClusterState) -> str:
         """Rebuild on other brokers what lies on failed log dirs of live ones, once the disk was not replaced in time."""
-        failed, grace_s = self.reading.failed_disks, self.policy.now.caution.dead_broker_grace_s
+        failed, grace_s = self.reading.failed_disks, self.policy.now.caution.down_broker_grace_s
         now_s = self.clock.monotonic_s()
         named = human_brokers(sorted(failed.since_s))
         headline = f"Replicas of {named} are offline since a log dir failed."
@@ -212,7 +212,7 @@ class RepairCheck:
             self.proposals.withdraw(ActionKind.REPAIR)
             worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
             return f"{headline} {worst}"
-        beyond = tuple(o.sentence for o in bounds.beyond(self.policy.now.repair, state, failed.since_s, made))
+        beyond = tuple(str(o) for o in bounds.beyond(self.policy.now.repair, state, failed.since_s, made))
         return f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, beyond)}{_kept(made)}"
 
     def _replace_lists(self, state: ClusterState) -> str:
@@ -240,7 +240,7 @@ class RepairCheck:
     def _beyond(self, state: ClusterState, made: Plan) -> tuple[str, ...]:
         """Why this repair is not begun without a person's word."""
         gone = self.reading.presence.gone_since_s
-        return tuple(o.sentence for o in bounds.beyond(self.policy.now.repair, state, gone, made))
+        return tuple(str(o) for o in bounds.beyond(self.policy.now.repair, state, gone, made))
 
 
 def _unplaced(refusals: Sequence[str]) -> str:

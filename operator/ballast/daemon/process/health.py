@@ -1,6 +1,6 @@
 """The probes: is the process alive, is its page served, and is all well with the cluster?  Each answer is a sentence.
 
-Alive means that every loop has beaten lately, and the run in flight too; it says nothing of the cluster, since restarting a
+Alive means that every loop has beaten lately, and the run in progress too; it says nothing of the cluster, since restarting a
 pod repairs no broker.  Ready means that the page is served: it explains an outage, so a Service leads to it during one.
 Healthy means that the cluster was read lately and the journal can be read; no pod is killed or hidden for want of it.
 """
@@ -25,7 +25,7 @@ plan would be killed over it for ever."""
 STUCK_IN_RUN_AFTER_S: Final = 600.0
 """The same for a run, one step of which asks many brokers, each within its own time."""
 RUN: Final = "run"
-"""What the thread of the run in flight does."""
+"""What the thread of the run in progress does."""
 FRESH_S: Final = 90.0
 """Oldest reading of a healthy process, on top of the interval between readings."""
 

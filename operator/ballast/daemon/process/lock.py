@@ -1,4 +1,4 @@
-"""The lock tick: become the cluster's one writer, stay it, or stand by warm.
+"""The lock check: become the cluster's one writer, stay it, or stand by warm.
 
 It runs on a loop of its own, so that a slow reading of the cluster never lets the lease run out.  A standby waits inside
 the journal's ``acquire``, which takes the lock the moment its holder releases it or has been silent for a whole lease.
@@ -29,17 +29,17 @@ from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.daemon")
 
-GIVE_WAY_KEY = "give-way"
+RESERVED_KEY = "lock-reserved"
 OBSERVING = "Every kind of action is in observe: no lock is wanted, nothing is written."
 PAUSED_BY = "ballast"
 LOST = "the journal was deleted, and with it what people had decided and which throttles were Ballast's"
 LOOK = "Nothing starts until an operator has checked (ballast throttles, ballast status) and resumes."
 IDLE = "idle"
 """What the lock says of a holder that does nothing: silence would leave its last deed standing."""
-GIVE_WAY_S = 15.0
+RESERVED_S = 15.0
 """For how long every daemon leaves the lock to the person it was given up for."""
 WAIT_LEASES = 1.5
-"""How many leases a standby waits in one tick: longer than one, so that a dead holder is found out within it."""
+"""How many leases a standby waits in one check: longer than one, so that a dead holder is found out within it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Lock:
         kinds = {acts_key(kind): kind for kind in ActionKind}
         records = journal.read()
         for record in records:
-            if record.key == GIVE_WAY_KEY and record.value is not None:
+            if record.key == RESERVED_KEY and record.value is not None:
                 self._reserved = read_record(record, lambda r: Reserved(r.text("for"), r.integer("until_ms")))
             elif record.key in kinds and record.value is not None:
                 acts[kinds[record.key]] = read_record(record, Acts.from_json)
@@ -131,16 +131,16 @@ class Lock:
             self.access.journal.release()
         except BallastError as failure:
             sentence = f"The mode is observe; the lock could not be released and expires by itself: {failure.message}"
-        self.event_sink(ClusterEvent(reason="GaveLockBack", sentence=sentence))
+        self.event_sink(ClusterEvent(reason="LockReleased", sentence=sentence))
         return sentence
 
     def _renew(self, journal: Journal) -> str:
-        if self.access.give_way:
-            who = self.access.give_way
+        if self.access.release_for:
+            who = self.access.release_for
             self._step_down(f"{who} asked to take over.", asked=True)
-            self.access.give_way = ""
-            reserved = Reserved(who, self.clock.now_ms() + int(GIVE_WAY_S * 1000))
-            journal.append([Record(GIVE_WAY_KEY, {"for": reserved.who, "until_ms": reserved.until_ms})])
+            self.access.release_for = ""
+            reserved = Reserved(who, self.clock.now_ms() + int(RESERVED_S * 1000))
+            journal.append([Record(RESERVED_KEY, {"for": reserved.who, "until_ms": reserved.until_ms})])
             self._reserved = reserved
             journal.release()
             return f"Released the lock for {who}; acquiring it again afterwards."
@@ -153,7 +153,7 @@ class Lock:
             return f"Lost the lock: {failure.message}"
         except JournalLost as lost:
             return self._remake(journal, lost)
-        return "Holds the lock" + (f" and carries out run {run.id}." if run else " and has nothing in flight.")
+        return "Holds the lock" + (f" and carries out run {run.id}." if run else " and has nothing in progress.")
 
     def _remake(self, journal: Journal, lost: JournalLost) -> str:
         """Make the journal again from what this holder remembers."""
@@ -165,7 +165,7 @@ class Lock:
             return f"Lost the lock: {failure.message}"
         self.board.publish(lock=replace(self.board.view.lock, journal_readable=True))
         sentence = f"The journal was {lost.how} and was made again from what this process knew of it."
-        self.event_sink(ClusterEvent(reason="JournalRemade", sentence=sentence))
+        self.event_sink(ClusterEvent(reason="JournalRecreated", sentence=sentence))
         return sentence
 
     def _acquire(self, journal: Journal) -> str:
@@ -183,7 +183,7 @@ class Lock:
             return f"Standing by: {held.message}"
         if not self._wanted():
             journal.release()
-            return "Got the lock when it was no longer wanted, and gave it back."
+            return "Released the lock: this process no longer needs it."
         try:
             self._pause_after_loss(journal)
             self.recall(journal)
@@ -197,7 +197,7 @@ class Lock:
             journal.release()
             self.board.set_role(Role.STANDBY)
             return f"Got the lock before {left_to}, for whom it was released, and released it."
-        # What was left open is taken up before this process counts as the leader: the work loop starts nothing beside it.
+        # What was left open is adopted before this process counts as the leader: the work loop starts nothing beside it.
         adopted = self.access.run_controller.adopt() if self.access.run_controller else None
         self.board.publish(
             lock=LockView(held=True, holder=taken.description, since_ms=taken.since_ms, journal_readable=True)
@@ -207,7 +207,7 @@ class Lock:
         self.look_again()
         tail = f" and goes on with run {adopted}, which an earlier process did not finish" if adopted else ""
         sentence = f"Took the lock{tail}."
-        self.event_sink(ClusterEvent(reason="TookLock", sentence=sentence))
+        self.event_sink(ClusterEvent(reason="LockAcquired", sentence=sentence))
         return sentence
 
     def _still_wanted(self) -> bool:
@@ -238,14 +238,14 @@ class Lock:
             return ""
         left_ms = reserved.until_ms - self.clock.now_ms()
         # A clock that jumped back must not keep every daemon from the lock for longer than was meant.
-        return reserved.who if 0 < left_ms <= GIVE_WAY_S * 1000 else ""
+        return reserved.who if 0 < left_ms <= RESERVED_S * 1000 else ""
 
     def _step_down(self, why: str, *, asked: bool = False) -> None:
         if self.board.view.role is Role.LEADER:
-            sentence = f"No longer the one that acts: {why}"
+            sentence = f"No longer the lock's holder: {why}"
             say(log, sentence, level=logging.INFO if asked else logging.WARNING)
             self.event_sink(
-                ClusterEvent(reason="GaveLockUp" if asked else "LostLock", sentence=sentence, warning=not asked)
+                ClusterEvent(reason="LockReleased" if asked else "LockLost", sentence=sentence, warning=not asked)
             )
             # Before the run is left: nothing may be begun beside us.
             self.board.set_role(Role.STANDBY)

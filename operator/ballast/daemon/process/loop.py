@@ -1,6 +1,6 @@
 """The loop: runs what is due, survives what fails, and shows that it lives.
 
-A failure with a name (``BallastError``) puts one tick to sleep on a rising delay while the others go on; any other
+A failure with a name (``BallastError``) puts one check to sleep on a rising delay while the others go on; any other
 exception is a bug: logged once with its traceback, counted, and slept off the same way.
 """
 
@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ballast.daemon.context.view import TickReport, TickResult
+from ballast.daemon.context.view import CheckReport, CheckResult
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError
 from ballast.ports.time import Clock
@@ -23,7 +23,7 @@ LONGEST_NAP_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
+class Check:
     """One thing the daemon does again and again."""
 
     name: str
@@ -39,7 +39,7 @@ class Tick:
 
 @dataclass(slots=True)
 class _Schedule:
-    tick: Tick
+    check: Check
     due_s: float
     failures: int = 0
     hurried: bool = False
@@ -79,28 +79,28 @@ class BeatingClock:
 
 @dataclass(slots=True)
 class Loop:
-    """Runs ticks one at a time, in the order given where several are due."""
+    """Runs checks one at a time, in the order given where several are due."""
 
     clock: Clock
-    report: Callable[[str, TickReport], None]
+    report: Callable[[str, CheckReport], None]
     nap: Callable[[float], None]
     """Waits at most so many seconds; returns early when there is news."""
-    ticks: Sequence[Tick] = ()
+    checks: Sequence[Check] = ()
     beat: Beat = field(default_factory=Beat)
     _schedule: list[_Schedule] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.beat.at_s = self.clock.monotonic_s()
-        self.add(*self.ticks)
+        self.add(*self.checks)
 
-    def add(self, *ticks: Tick) -> None:
+    def add(self, *checks: Check) -> None:
         """More to do, due at once; before the loop runs."""
-        self._schedule += [_Schedule(tick, self.clock.monotonic_s()) for tick in ticks]
+        self._schedule += [_Schedule(check, self.clock.monotonic_s()) for check in checks]
 
     @property
     def names(self) -> Sequence[str]:
-        """Of its ticks."""
-        return [entry.tick.name for entry in self._schedule]
+        """Of its checks."""
+        return [entry.check.name for entry in self._schedule]
 
     def run(self, stopping: Callable[[], bool]) -> None:
         """Go on until told to stop."""
@@ -108,20 +108,20 @@ class Loop:
             self.nap(min(self.pass_once(stopping), LONGEST_NAP_S))
 
     def hurry(self, name: str) -> None:
-        """Make one tick due now: a person asked, or something changed."""
+        """Make one check due now: a person asked, or something changed."""
         for entry in self._schedule:
-            if entry.tick.name == name:
+            if entry.check.name == name:
                 entry.hurried = True
 
     def hurry_all(self) -> None:
-        """Make every tick due now."""
+        """Make every check due now."""
         for entry in self._schedule:
             entry.hurried = True
 
     def pass_once(self, stopping: Callable[[], bool] = lambda: False) -> float:
         """Run everything that is due; return the seconds until something is.
 
-        Where a tick makes an earlier one due, that goes first: nothing is decided from a reading that was just dropped.
+        Where a check makes an earlier one due, that goes first: nothing is decided from a reading that was just dropped.
         """
         at = 0
         while at < len(self._schedule) and not stopping():
@@ -130,7 +130,7 @@ class Loop:
             self.beat.at_s, self.beat.doing = now, ""
             at += 1
             if entry.hurried or now >= entry.due_s:
-                self.beat.doing = entry.tick.name
+                self.beat.doing = entry.check.name
                 self._run(entry)
                 at = next((i for i, e in enumerate(self._schedule[:at]) if e.hurried), at)
         now = self.clock.monotonic_s()
@@ -140,8 +140,8 @@ class Loop:
         return max(0.0, min((e.due_s for e in self._schedule), default=now) - now)
 
     def run_meanwhile(self, name: str) -> float:
-        """Run one tick if it is due, while another one waits; return the seconds until it is."""
-        entry = next(e for e in self._schedule if e.tick.name == name)
+        """Run one check if it is due, while another one waits; return the seconds until it is."""
+        entry = next(e for e in self._schedule if e.check.name == name)
         doing, self.beat.at_s = self.beat.doing, self.clock.monotonic_s()
         if entry.hurried or self.beat.at_s >= entry.due_s:
             self.beat.doing = name
@@ -151,26 +151,28 @@ class Loop:
 
     def _run(self, entry: _Schedule) -> None:
         began_s, began_ms, entry.hurried = self.clock.monotonic_s(), self.clock.now_ms(), False
-        result, reading_ms = TickResult.OK, entry.tick.reading_ms()
+        result, reading_ms = CheckResult.OK, entry.check.reading_ms()
         try:
-            sentence = entry.tick.run()
+            sentence = entry.check.run()
         except BallastError as failure:
-            result, sentence = TickResult.FAILED, str(failure)
-            say(log, sentence, level=logging.WARNING, tick=entry.tick.name, failure=failure.id)
+            result, sentence = CheckResult.FAILED, str(failure)
+            say(log, sentence, level=logging.WARNING, check=entry.check.name, failure=failure.id)
         except Exception as bug:
-            result = TickResult.BUG
+            result = CheckResult.BUG
             sentence = f"A bug in Ballast: {type(bug).__name__}. Nothing more was done; see the log."
-            log.exception(sentence, extra={"ballast_fields": {"tick": entry.tick.name}})
-        ended_s, ok = self.clock.monotonic_s(), result is TickResult.OK
+            log.exception(sentence, extra={"ballast_fields": {"check": entry.check.name}})
+        ended_s, ok = self.clock.monotonic_s(), result is CheckResult.OK
         entry.failures = 0 if ok else entry.failures + 1
-        every_s = entry.tick.every_s()
-        # From the start of this one, so that a slow tick keeps its rhythm; a failing one waits twice as long each time.
-        pause_s = every_s if ok else min(max(entry.tick.max_backoff_s, every_s), every_s * 2 ** min(entry.failures, 10))
+        every_s = entry.check.every_s()
+        # From the start of this one, so that a slow check keeps its rhythm; a failing one waits twice as long each time.
+        pause_s = (
+            every_s if ok else min(max(entry.check.max_backoff_s, every_s), every_s * 2 ** min(entry.failures, 10))
+        )
         entry.due_s = max(began_s + pause_s, ended_s)
-        say(log, sentence, level=logging.DEBUG, tick=entry.tick.name, duration_s=round(ended_s - began_s, 3))
+        say(log, sentence, level=logging.DEBUG, check=entry.check.name, duration_s=round(ended_s - began_s, 3))
         self.report(
-            entry.tick.name,
-            TickReport(
+            entry.check.name,
+            CheckReport(
                 sentence=sentence,
                 at_ms=began_ms,
                 duration_s=ended_s - began_s,

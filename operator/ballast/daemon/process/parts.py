@@ -82,7 +82,7 @@ class Loops:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What has a tick, or is asked by the service itself; the parts do not know this value."""
+    """What has a check, or is asked by the service itself; the parts do not know this value."""
 
     access: Access
     reading: Reading

@@ -16,13 +16,13 @@ from typing import Final
 
 from ballast.core.wording import human_elections
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
-from ballast.daemon.context.view import Role, TickReport
+from ballast.daemon.context.view import CheckReport, Role
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.observing.log_ends import LogEndReader
 from ballast.daemon.planning.background import Background
 from ballast.daemon.process import health
 from ballast.daemon.process.logs import say
-from ballast.daemon.process.loop import Beat, Loop, Tick
+from ballast.daemon.process.loop import Beat, Check, Loop
 from ballast.daemon.process.parts import Loops, Outside, assemble
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.app import WebParts, build, build_probes
@@ -86,12 +86,12 @@ class Service:
             self.parts.access.open()
         self.web = WebServer(build(web := self._web_parts()), build_probes(web), given.web)
         self._fill()
-        self.metrics.expect_ticks(
+        self.metrics.expect_checks(
             name for loop in (self.work, self.lock, self.journal_loop, self.pulse) for name in loop.names
         )
 
     def _fill(self) -> None:
-        """Give each loop its ticks."""
+        """Give each loop its checks."""
         parts = self.parts
         taken = parts.reading.taken_at_ms
 
@@ -99,33 +99,33 @@ class Service:
             return self.policy.now.intervals
 
         self.work.add(
-            Tick(
+            Check(
                 name="observe",
                 every_s=lambda: every().observe_s,
                 run=parts.observer.observe,
                 max_backoff_s=READ_AGAIN_S,
             ),
-            Tick(name="asked", every_s=lambda: every().act_s, run=parts.asked.make),
-            Tick(name="leaders", every_s=parts.leaders.interval_s, run=parts.leaders.check, reading_ms=taken),
-            Tick(name="repair", every_s=lambda: every().repair_s, run=parts.repair.check, reading_ms=taken),
-            Tick(name="balance", every_s=lambda: every().balance_s, run=parts.balance.check, reading_ms=taken),
-            Tick(name="act", every_s=lambda: every().act_s, run=parts.proposals.act),
+            Check(name="asked", every_s=lambda: every().act_s, run=parts.asked.make),
+            Check(name="leaders", every_s=parts.leaders.interval_s, run=parts.leaders.check, reading_ms=taken),
+            Check(name="repair", every_s=lambda: every().repair_s, run=parts.repair.check, reading_ms=taken),
+            Check(name="balance", every_s=lambda: every().balance_s, run=parts.balance.check, reading_ms=taken),
+            Check(name="act", every_s=lambda: every().act_s, run=parts.proposals.act),
         )
-        self.lock.add(Tick(name="lock", every_s=lambda: every().lock_s, run=parts.lock.keep))
-        self.journal_loop.add(Tick(name="journal", every_s=lambda: every().journal_s, run=parts.journal.read))
+        self.lock.add(Check(name="lock", every_s=lambda: every().lock_s, run=parts.lock.keep))
+        self.journal_loop.add(Check(name="journal", every_s=lambda: every().journal_s, run=parts.journal.read))
         self.pulse.add(
-            Tick(name="requests", every_s=lambda: every().requests_s, run=parts.requests.answer_all),
-            Tick(name="run", every_s=lambda: every().requests_s, run=parts.journal.show_run),
-            Tick(name="settings", every_s=lambda: every().settings_s, run=self._settings),
-            Tick(name="health", every_s=lambda: every().settings_s, run=self._heal),
+            Check(name="requests", every_s=lambda: every().requests_s, run=parts.requests.answer_all),
+            Check(name="run", every_s=lambda: every().requests_s, run=parts.journal.show_run),
+            Check(name="settings", every_s=lambda: every().settings_s, run=self._settings),
+            Check(name="health", every_s=lambda: every().settings_s, run=self._heal),
         )
         if (look := self.given.credentials_changed) is not None:
-            self.pulse.add(Tick(name="credentials", every_s=lambda: every().settings_s, run=look))
+            self.pulse.add(Check(name="credentials", every_s=lambda: every().settings_s, run=look))
         if self.given.web.tls_certificate is not None:
-            self.pulse.add(Tick(name="certificate", every_s=lambda: every().settings_s, run=self.web.renew))
+            self.pulse.add(Check(name="certificate", every_s=lambda: every().settings_s, run=self.web.renew))
 
     def run(self) -> None:
-        """Serve and tick until ``stop``; then leave within the grace period."""
+        """Serve and check until ``stop``; then leave within the grace period."""
         self.web.start()
         say(
             log,
@@ -168,7 +168,7 @@ class Service:
         well = result.status == "done"
         sentence = f"Run {result.run_id} ended: {result.status} ({counts})."
         self.given.outside.event_sink(
-            ClusterEvent(reason="RunEnded" if well else "RunEndedOtherwise", sentence=sentence, warning=not well)
+            ClusterEvent(reason="RunEnded" if well else "RunIncomplete", sentence=sentence, warning=not well)
         )
         self.journal_loop.hurry("journal")
 
@@ -189,7 +189,7 @@ class Service:
             return state.sentence
         sentence = f"{state.sentence} The process restarts itself and resumes from the journal."
         say(log, sentence, level=logging.ERROR)
-        self.given.outside.event_sink(ClusterEvent(reason="Stuck", sentence=sentence, warning=True))
+        self.given.outside.event_sink(ClusterEvent(reason="DaemonStuck", sentence=sentence, warning=True))
         self.given.start_anew()
         return sentence
 
@@ -202,7 +202,7 @@ class Service:
         except BallastError as mistake:
             self.board.publish(settings_problem=str(mistake))
             sentence = f"The newest settings are not in force: {mistake}"
-            self.given.outside.event_sink(ClusterEvent(reason="SettingsRefused", sentence=sentence, warning=True))
+            self.given.outside.event_sink(ClusterEvent(reason="SettingsInvalid", sentence=sentence, warning=True))
             raise
         if change is None:
             return "The settings are the same."
@@ -222,13 +222,13 @@ class Service:
         changed = frozenset(name for name, value in shown if defaults.get(name, value) != value)
         self.board.publish(settings=tuple(shown), settings_changed=changed)
 
-    def _report(self, name: str, report: TickReport) -> None:
-        before = self.board.view.ticks.get(name)
-        self.board.publish(ticks={**self.board.view.ticks, name: report})
-        self.metrics.ticks.labels(name, report.result.value).inc()
+    def _report(self, name: str, report: CheckReport) -> None:
+        before = self.board.view.checks.get(name)
+        self.board.publish(checks={**self.board.view.checks, name: report})
+        self.metrics.checks.labels(name, report.result.value).inc()
         self.metrics.durations.labels(name).observe(report.duration_s)
         if report.ok and (before is None or before.sentence != report.sentence):
-            say(log, report.sentence, tick=name)
+            say(log, report.sentence, check=name)
 
     def _web_parts(self) -> WebParts:
         web, board, clock = self.given.web, self.board, self.clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ballast.daemon.context.view import PlanView, TickReport, View
+from ballast.daemon.context.view import CheckReport, PlanView, View
 from ballast.daemon.web.answers.cluster import DaemonSeries
 from ballast.daemon.web.answers.runs import DaemonRuns
 from ballast.daemon.web.answers.status import DaemonSettings, DaemonStatus, Setting
@@ -14,16 +14,16 @@ def status(view: View, *, now_ms: int, read_only: str) -> DaemonStatus:
     """Everything that the page shows."""
     shown = {name: getattr(view, name) for name in DaemonStatus.model_fields if hasattr(view, name)}
     shown["plans"] = [replace(p, blocked=_blocked(view, p)) for p in view.plans]
-    shown["ticks"] = {name: replace(t, stale=_stale(view, t)) for name, t in view.ticks.items()}
+    shown["checks"] = {name: replace(t, stale=_stale(view, t)) for name, t in view.checks.items()}
     shown |= {"now_ms": now_ms, "actions_enabled": not read_only, "read_only": read_only, "cluster": view.figures}
     return DaemonStatus.model_validate(shown)
 
 
-def _stale(view: View, tick: TickReport) -> str:
-    """Why what this tick said does not tell how things are now; empty where it does."""
-    if view.outage is not None and tick.ok and tick.at_ms < view.outage.since_ms:
+def _stale(view: View, check: CheckReport) -> str:
+    """Why what this check said does not tell how things are now; empty where it does."""
+    if view.outage is not None and check.ok and check.at_ms < view.outage.since_ms:
         return "outage"
-    if tick.reading_ms is not None and view.changed_at_ms is not None and tick.reading_ms < view.changed_at_ms:
+    if check.reading_ms is not None and view.changed_at_ms is not None and check.reading_ms < view.changed_at_ms:
         return "earlier-reading"
     return ""
 

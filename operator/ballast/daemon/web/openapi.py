@@ -92,7 +92,7 @@ def _post(body: type[Body]) -> dict[str, Any]:
         "security": [{"token": []}],
         "requestBody": {"content": _content(body)},
         "responses": {
-            "202": _said("Taken; the next tick carries it out.", RequestAccepted),
+            "202": _said("Taken; the next check carries it out.", RequestAccepted),
             **{code: _said(text) for code, text in _REFUSALS.items()},
         },
     }

@@ -118,11 +118,11 @@ class Driver:
         return list(self._commands.take())
 
     def leave(self) -> None:
-        """Stop acting at the next opportunity; moves in flight go on by themselves and a later start adopts them."""
+        """Stop acting at the next opportunity; moves in progress go on by themselves and a later start adopts them."""
         self._leave.set()
 
     def stay(self) -> None:
-        """Take ``leave`` back, to go on with a run."""
+        """Undo ``leave``, to resume a run."""
         self._leave.clear()
 
     def listen(self, listener: Listener) -> None:
@@ -204,7 +204,7 @@ class Driver:
             self._gauge = Gauge.begin(self._cluster, self._clock, state, measurable(policy, state, names))
 
     def undo(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
-        """Cancel these moves in flight as a run of its own, with the guard and the journal of any other."""
+        """Cancel these moves in progress as a run of its own, with the guard and the journal of any other."""
         self._journal.begin()
         self._commands.at_hand = run_id
         # Only our own journal remembers the order before; the union has lost it.
@@ -235,7 +235,7 @@ class Driver:
         return self._throttler.settle(needed, alive, self._write_and_check, self._note)
 
     def _needed_by_others(self, run_id: str, ledger: Ledger) -> DesiredThrottles:
-        """What other open runs have in flight under a throttle of theirs: it must stand until they are taken up."""
+        """What other open runs have in progress under a throttle of theirs: it must stand until they are taken up."""
         out: dict[Setting, frozenset[str]] = {}
         for other in self.open_runs():
             if other.id != run_id:

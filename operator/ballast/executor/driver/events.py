@@ -22,7 +22,7 @@ from ballast.executor.machine.transitions import Effect
 
 @dataclass(frozen=True, slots=True)
 class RunBegan:
-    """A run starts, or is taken up again."""
+    """A run starts, or is resumed."""
 
     run: Run
     resumed: bool
@@ -117,7 +117,7 @@ class RunResult:
 
     run_id: str
     status: str
-    """``done``, ``incomplete``, ``cancelled``, ``refused``, with moves still in flight ``left``, or ``not-begun``: it was to
+    """``done``, ``incomplete``, ``cancelled``, ``refused``, with moves still in progress ``left``, or ``not-begun``: it was to
     leave before anything was written down."""
     verified: int = 0
     """Partitions that are as the run wanted them; ``work`` has by kind those that it changed."""

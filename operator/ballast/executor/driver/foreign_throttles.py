@@ -1,4 +1,4 @@
-"""Whose rates are in force: throttled foreign reassignments in flight, and the rates that they run under.
+"""Whose rates are in force: throttled foreign reassignments in progress, and the rates that they run under.
 
 A broker has one replication rate for each side.  Setting ours where a person's moves run under theirs would slow those moves
 or let them loose; copying beside them under their rate would take part of it.  So the brokers concerned are found here, moves

@@ -24,7 +24,7 @@ from ballast.ports.time import Clock
 REPLICAS: Final = 3
 """As many as there are brokers, up to this."""
 TOPICS: Final = (TopicPartition(JOURNAL_TOPIC, 0), TopicPartition(REQUESTS_TOPIC, 0))
-KEY: Final = "upkeep/replicas"
+KEY: Final = "journal-replication/replicas"
 MIN_ISR: Final = "min.insync.replicas"
 COPIED_WITHIN_S: Final = 30.0
 POLL_S: Final = 0.25

@@ -19,7 +19,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "asked-too-late": "{command}: run {run} had already finished.",
     "request-not-read": "Request {request} in the journal cannot be read and is not obeyed: {message}",
     "tried-again": "{message} It is tried again.",
-    "unanswered": "No answer to {effect}: {message} The next look shows what came of it.",
+    "unanswered": "No answer to {effect}: {message} The result is read with the next metadata.",
     # Throttles.
     "throttle-changed-externally": "{setting} was changed externally to {value}; it is left as it is.",
     "throttle-topic-recreated": "Topic {topic} was deleted and made again; what was set on the old one went with it.",
@@ -30,13 +30,13 @@ SENTENCES: Final[Mapping[str, str]] = {
     "restore-command": "{command}",
     # The journal.
     "journal-silent": (
-        "The journal has taken no record for {silent_s:.0f} s: {message} Moves in flight are followed; nothing new "
-        "begins and no throttle changes until it does."
+        "The journal has not been writable for {silent_s:.0f} s: {message} Moves in progress are followed; nothing new "
+        "starts and no throttle changes until it is."
     ),
-    "journal-answers": "The journal takes records again.",
+    "journal-answers": "The journal is writable again.",
     "journal-lost": "The journal is gone ({how}): {message}",
-    "journal-not-remade": "It cannot be made again yet: {message} It is tried again.",
-    "journal-remade": "The journal was made again with everything that this process knew of it; the run goes on.",
+    "journal-not-recreated": "It cannot be created again yet: {message} It is tried again.",
+    "journal-recreated": "The journal was created again with everything that this process knew of it; the run goes on.",
     "journal-begun-again": (
         "The journal was deleted, and an empty one was begun: which throttles and moves were Ballast's is not known "
         "(ballast throttles; ballast throttles --clean)."

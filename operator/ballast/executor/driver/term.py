@@ -58,6 +58,6 @@ class OneTerm:
     def _own(self) -> Journal:
         if self._term is not None and self._journal.term != self._term:
             raise Fenced(
-                "The lock was lost and taken again since this began.", hint="What it left is taken up from the journal."
+                "The lock was lost and taken again since this began.", hint="What it left is adopted from the journal."
             )
         return self._journal

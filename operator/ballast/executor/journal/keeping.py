@@ -1,6 +1,6 @@
 """What the driver does when the journal does not take records, or is no longer the one that it wrote to.
 
-Nothing is sent whose intent is not durable; meanwhile the moves in flight are still followed, and what is owed is known here.
+Nothing is sent whose intent is not durable; meanwhile the moves in progress are still followed, and what is owed is known here.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ class JournalKeeping:
         try:
             self._journal.remake()
         except (Unavailable, JournalLost) as failure:
-            self._note(Note("journal-not-remade", {"error": failure.id, "message": failure.message}))
+            self._note(Note("journal-not-recreated", {"error": failure.id, "message": failure.message}))
         else:
             self.gone = None
-            self._note(Note("journal-remade"))
+            self._note(Note("journal-recreated"))
         return True
 
     def tell_by_hand(self) -> None:
@@ -113,7 +113,7 @@ class JournalKeeping:
 def repay_from_memory(
     cluster: Cluster, throttler: Throttler, run: Run, others: DesiredThrottles, note: Callable[[Note], None]
 ) -> None:
-    """Put back what no move in flight needs: no journal is left from which another process would."""
+    """Put back what no move in progress needs: no journal is left from which another process would."""
     owed: dict[Setting, Outcome] = {}
     # The ledger is the same one; the lock that it would renew went with the journal.
     throttler = replace(throttler, renew=lambda: None)

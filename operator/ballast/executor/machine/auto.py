@@ -1,7 +1,7 @@
 """``throttle: auto``: the rate follows what the moves use and how bystanders fare.
 
 Where it starts is ``core.throttles.pace``'s affair.  Where the link's capacity is stated it never goes over a broker's headroom, which is
-measured anew with every whole reading of the cluster; it never goes under what producers write to the moves in flight.  Judged at every reading of log dirs, from what one look shows: how fast each broker's copies grew since the last reading, whether
+measured anew with every whole reading of the cluster; it never goes under what producers write to the moves in progress.  Judged at every reading of log dirs, from what one look shows: how fast each broker's copies grew since the last reading, whether
 a partition that is not ours fell out of sync, whether replicas that are not ours fall further behind.  When bystanders suffer
 the rates halve at once; while a broker's copies use most of their rate it grows by a quarter; otherwise it stays.
 """

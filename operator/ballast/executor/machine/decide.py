@@ -215,7 +215,7 @@ def _on_its_way(m: MoveRun, picture: Picture, broker: int, path: str) -> bool:
 
 
 def wanted_throttle(run: Run, alive: frozenset[int]) -> DesiredThrottles:
-    """The settings that are to stand while these moves are in flight.
+    """The settings that are to stand while these moves are in progress.
 
     Rates stay on a broker between two moves of one run, so that they are not set and deleted for each; entries do not.
     A dead broker cannot be told a rate: it is left out unless its rate stands already.
@@ -243,7 +243,7 @@ def wanted_throttle(run: Run, alive: frozenset[int]) -> DesiredThrottles:
 
 
 def throttle(run: Run, alive: frozenset[int], now: Now, effects: list[Effect]) -> Run:
-    """Bring the throttle in line with what is in flight; moves that have arrived leave it."""
+    """Bring the throttle in line with what is in progress; moves that have arrived leave it."""
     changed = {}
     for m in run.moves.values():
         if isinstance(m.stage, Moved) and (m.move.log_dirs is None or m.stage.in_log_dirs):

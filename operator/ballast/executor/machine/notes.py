@@ -24,15 +24,17 @@ SENTENCES: Final[Mapping[str, str]] = {
     # What was seen of a move.
     "deleted": "{partition} no longer exists.",
     "topic-recreated": "Topic {topic} was deleted and made again: its id was {was} and is {now}.",
-    "overridden": "{partition} is now on its way to {replicas:list}, which is not this run's doing.",
-    "followed": "The move was in flight already and is followed.",
+    "overridden": "{partition} is being reassigned to {replicas:list} by another client.",
+    "followed": "The move was in progress already and is followed.",
     "not-shown": "The cluster did not show the move; it is submitted again.",
-    "never-shown": "{partition} was submitted {attempts:times} and never appeared among the reassignments in progress.",
-    "raced": "{partition} had the replica list {replicas:list} when the move began; it is cancelled.",
+    "never-shown": "{partition} was submitted {attempts:times} and never appeared in ListPartitionReassignments.",
+    "assignment-changed-during-submit": (
+        "{partition} had the replica list {replicas:list} when the move began; it is cancelled."
+    ),
     "not-moving": "{partition} is no longer moving and has the replica list {replicas:list}.",
     "cancel-without-effect": "The cancel had no effect.",
-    "arrived-before-cancel": "It arrived before the cancel did.",
-    "begun-again": "It began again after its cancel, by a request that was sent before.",
+    "arrived-before-cancel": "Completed before the cancellation.",
+    "reassignment-reappeared": "It began again after its cancel, by a request that was sent before.",
     "other-order": (
         "{partition} is back on its old brokers in the order {replicas:list}, and {wanted:list} was not put back{answer:because}. "
         "Reassign it to {wanted:list} where its preferred leader is to be as before: that copies nothing."
@@ -64,7 +66,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "election-unanswered": "The cluster did not answer the request.",
     "election-cancelled": "The run was cancelled before this election.",
     # Why a move stands still: see ``stalls.CAUSES``.
-    "destination-dead": "Broker {broker}, its destination, is not alive; the move goes on when it returns.",
+    "destination-down": "Broker {broker}, its destination, is not alive; the move goes on when it returns.",
     "no-leader": "{partition} has no leader to copy from; bring one of the brokers {replicas:list} back.",
     "destination-unreachable": (
         "Broker {broker}, its destination, counts as alive and does not answer: it may be frozen or cut off. "
@@ -104,7 +106,7 @@ SENTENCES: Final[Mapping[str, str]] = {
 """Every note by its code."""
 
 BETWEEN_LOG_DIRS: Final[Mapping[str, str]] = {
-    "destination-dead": "Broker {broker}, which is to copy it to {path}, is not alive; the copy goes on when it returns.",
+    "destination-down": "Broker {broker}, which is to copy it to {path}, is not alive; the copy goes on when it returns.",
     "destination-unreachable": (
         "Broker {broker}, which is to copy it to {path}, counts as alive and does not answer: it may be frozen or cut "
         "off. Restart the broker if it does not come back."

@@ -120,5 +120,5 @@ class Picture:
 
 
 def target(r: Reassignment) -> tuple[int, ...]:
-    """Where a move in flight is going."""
+    """Where a move in progress is going."""
     return tuple(b for b in r.replicas if b not in r.removing)

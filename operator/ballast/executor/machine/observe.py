@@ -151,7 +151,7 @@ def _seen(m: MoveRun, code: str, replicas: tuple[int, ...]) -> Note:
 
 
 def _not_begun(m: MoveRun, look: _Look) -> MoveRun:
-    """Planned or throttled: the very same move may be in flight already."""
+    """Planned or throttled: the very same move may be in progress already."""
     if _listed(m, look.picture) and m.move.old != m.move.new:
         return move_to(m, Moving(way_back=_way_back(m, look)), look.now, note("followed"))
     return m
@@ -185,7 +185,7 @@ def _begun(m: MoveRun, look: _Look) -> MoveRun:
     told = state is not None and "reassign" in state.api and not m.unconfirmed
     if not told or set(way_back) in (set(m.move.old), set(m.move.new)):
         return move_to(m, Moving(way_back=way_back), look.now)
-    why = _seen(m, "raced", tuple(sorted(set(way_back))))
+    why = _seen(m, "assignment-changed-during-submit", tuple(sorted(set(way_back))))
     return move_to(m, Moving(way_back=way_back, raced=True), look.now, why)
 
 
@@ -259,7 +259,7 @@ def _restoring(m: MoveRun, stage: Restoring, look: _Look) -> MoveRun:
         if not _listed(m, look.picture):
             return _overridden(m, look.picture, look.now)
         # A submission without an answer came after the cancel.
-        return move_to(m, Moving(way_back=_way_back(m, look)), look.now, note("begun-again"))
+        return move_to(m, Moving(way_back=_way_back(m, look)), look.now, note("reassignment-reappeared"))
     # A submission that may still arrive would start the move again: then the list is watched here as well.
     quiet = not m.unconfirmed or look.now.s - m.entered_s >= look.run.policy.submit_grace_s
     if quiet and listed is None and look.state.replicas == m.move.old:
@@ -380,11 +380,11 @@ def _stall(run: Run, m: MoveRun, stage: Moving | Stalled, picture: Picture, now:
     if isinstance(stage, Moving):
         if not (idle or late or (broken and now.s - m.entered_s >= run.policy.submit_grace_s)):
             return m
-        cause = stall_cause(run, m, picture, crawling=None if idle else late)
+        cause = stall_cause(run, m, picture, too_slow=None if idle else late)
         return move_to(m, stage.stalled(cause.code), now, cause)
     if not (broken or late or idle) and stage.grown_at_s > m.entered_s:
         return move_to(m, stage.recovered(now.s), now)
-    cause = stall_cause(run, m, picture, crawling=None if idle else late)
+    cause = stall_cause(run, m, picture, too_slow=None if idle else late)
     # The figures in the sentence change with every reading; only another cause is news that belongs in the journal.
     return m if cause.code == stage.cause else replace(m, stage=replace(stage, cause=cause.code), note=cause)
 
@@ -398,7 +398,7 @@ def _stand(run: Run, m: MoveRun, stage: Relocating, picture: Picture, now: Now) 
     idle = now.s - stage.grown_at_s >= run.policy.stall_after_s
     if not (late or idle):
         return replace(m, stage=replace(stage, cause=""), note=None) if stage.cause else m
-    cause = stall_cause(run, m, picture, crawling=None if idle else late)
+    cause = stall_cause(run, m, picture, too_slow=None if idle else late)
     if cause.code == stage.cause:
         return m
     named_s = stage.named_s if stage.cause else now.s

@@ -3,7 +3,7 @@
 A move is measured in *legs* of a tenth of its bytes.  For the next leg it has ``policy.timeout_slack`` times what the leg
 takes at its share of the throttle, and never less than ``policy.timeout_floor_s``; where no throttle is set it is expected
 to make ``policy.least_bytes_per_s``.  Every leg that is done starts the clock anew, so a large move is not ended for being
-large and a crawling one is not kept alive by single bytes.  Copies between the log dirs of a broker have their time by the
+large and a too slow one is not kept alive by single bytes.  Copies between the log dirs of a broker have their time by the
 same rule and their own rate.  Pure.
 """
 
@@ -24,9 +24,9 @@ LEGS: Final = 10
 
 
 def next_end_s(run: Run, now: Now) -> float | None:
-    """Seconds until the first move in flight may have arrived, at its share of its destinations' rates; None unthrottled.
+    """Seconds until the first move in progress may have arrived, at its share of its destinations' rates; None unthrottled.
 
-    Reckoned from the last reading of what has arrived and the time since, so it may be a little early and is rarely late.
+    Estimated from the last reading of what has arrived and the time since, so it may be a little early and is rarely late.
     """
     flying = [(m, m.stage) for m in run.moves.values() if isinstance(m.stage, Moving) and m.move.adding]
     sharing = Counter(b for m, _ in flying for b in m.move.adding)

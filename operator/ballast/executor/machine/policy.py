@@ -43,18 +43,18 @@ class ExecutionPolicy:
     keep_existing_rates: bool = False
     """Leave rates that another process or person set on a broker as they are (the stock tool's ``--preserve-throttles``)."""
     override_rates_of_others: bool = False
-    """Set this run's rates also where throttled foreign reassignments are in flight (the stock tool's ``--additional``);
+    """Set this run's rates also where throttled foreign reassignments are in progress (the stock tool's ``--additional``);
     otherwise moves that need such a broker wait until those have ended, repairs excepted."""
     moves_in_per_broker: int = 5
     """Replicas that one broker may be receiving at a time."""
     moves_out_per_broker: int = 10
     """Moving partitions that one broker may be the source (leader) of at a time."""
     moves_in_cluster: int = 200
-    """Moves in flight in the whole cluster."""
+    """Moves in progress in the whole cluster."""
     bytes_in_flight: int | None = None
-    """Bytes still to be copied by the moves in flight; None does not bound them. One move may always run."""
+    """Bytes still to be copied by the moves in progress; None does not bound them. One move may always run."""
     free_batch: int = 1000
-    """Moves that copy nothing (reorders, fewer replicas) submitted together."""
+    """Moves that copy nothing (replica list changes, fewer replicas) submitted together."""
     election_batch: int = 500
     """Elections asked for in one request."""
     submit_chunk: int = 1000
@@ -64,7 +64,7 @@ class ExecutionPolicy:
     batch_json_bytes: int = 900_000
     """In that mode, the size of the batch as Kafka's JSON: one znode holds it, and znodes end at 1 MiB."""
     poll_s: float = 1.0
-    """Time between looks at the moves in flight."""
+    """Time between looks at the moves in progress."""
     progress_s: float = 5.0
     """Time between readings of log dirs (bytes copied) while something moves."""
     guard_s: float = 10.0
@@ -101,7 +101,7 @@ class ExecutionPolicy:
     replica is added to it: it is not copied, and automatic plans leave it in place; or it is copied all the same."""
     journal_lost: Literal["finish", "leave"] = field(default="finish", metadata={"command_only": True})
     """When the journal is deleted, made again or cut off while a run goes on: `finish` makes it again from memory and goes on;
-    `leave` begins nothing more, puts throttles back that no move in flight needs, and prints commands for the others. A daemon
+    `leave` begins nothing more, puts throttles back that no move in progress needs, and prints commands for the others. A daemon
     always makes its journal again."""
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""How far a run has come: bytes, rate and time left, for the whole and for each move in flight."""
+"""How far a run has come: bytes, rate and time left, for the whole and for each move in progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WINDOW_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class MoveProgress:
-    """One move in flight."""
+    """One move in progress."""
 
     name: TopicPartition
     stage: Stage

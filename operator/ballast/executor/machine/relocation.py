@@ -1,4 +1,4 @@
-"""Taking back moves between the log dirs of a broker.
+"""Cancels moves between the log dirs of a broker.
 
 Kafka has no call for it: a replica that is ordered to the log dir where it lies drops the copy it was making elsewhere.
 That is what the stock tool's ``--cancel`` does too.
@@ -21,7 +21,7 @@ QUIET_S = 5.0
 
 
 def is_given_up(run: Run, stage: Relocating, now: Now) -> bool:
-    """Has it stood still, or crawled, for longer than the run waits?"""
+    """Has it made no progress, or progressed too slowly, for longer than the run waits?"""
     patience = run.policy.cancel_stalled_after_s
     return stage.given_up or (patience is not None and stage.cause != "" and now.s - stage.named_s >= patience)
 

@@ -78,7 +78,7 @@ def owed_rollback(before: Run, after: Run, now: Now) -> Run | None:
 def cancel_plan(
     active: Mapping[TopicPartition, Reassignment], before: Mapping[TopicPartition, tuple[int, ...]], cluster_id: str
 ) -> Plan:
-    """These moves in flight as a plan, to be cancelled; ``before`` are the lists that the journal remembers."""
+    """These moves in progress as a plan, to be cancelled; ``before`` are the lists that the journal remembers."""
     moves = tuple(
         Move(
             name.topic,
@@ -89,4 +89,4 @@ def cancel_plan(
         )
         for name, r in active.items()
     )
-    return Plan(intent="cancel moves in flight", cluster_id=cluster_id, fingerprint="", moves=moves)
+    return Plan(intent="cancel moves in progress", cluster_id=cluster_id, fingerprint="", moves=moves)

@@ -61,7 +61,7 @@ def coming(run: Run, picture: Picture) -> Coming:
 def coming_of_others(
     listed: Mapping[TopicPartition, Reassignment], sizes: Mapping[TopicPartition, int], disks: Disks
 ) -> Coming:
-    """What reassignments in flight, and copies between log dirs, have yet to copy, none of which is ours."""
+    """What reassignments in progress, and copies between log dirs, have yet to copy, none of which is ours."""
     out = Coming()
     _others(out, listed.items(), sizes, disks)
     _between_dirs(out, {}, disks)

@@ -43,7 +43,7 @@ class Phase(StrEnum):
 
     RUNNING = "running"
     PAUSED = "paused"
-    """Moves in flight go on, no new one starts."""
+    """Moves in progress go on, no new one starts."""
     CANCELLING = "cancelling"
     """Reassignments in progress are cancelled, finished ones stay."""
     ENDED = "ended"
@@ -211,11 +211,11 @@ class Run:
     traffic: Mapping[int, float] = field(default_factory=dict)
     """Bytes/s through each broker's busier direction when the run began; absent where it was not measured, or not all of it."""
     needed: Mapping[int, int] = field(default_factory=dict)
-    """Bytes/s without which a broker cannot keep up with what producers write to the moves in flight."""
+    """Bytes/s without which a broker cannot keep up with what producers write to the moves in progress."""
     copies: Mapping[int, int] = field(default_factory=dict, compare=False)
     """Bytes that each broker receives, or may have to send, in all of the run; absent where a size is not known."""
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
-    """Brokers on which throttled foreign reassignments are in flight now, with their rate in bytes/s: see ``foreign_throttles``."""
+    """Brokers on which throttled foreign reassignments are in progress now, with their rate in bytes/s: see ``foreign_throttles``."""
     inbound: Mapping[TopicPartition, float] = field(default_factory=dict)
     """Bytes/s that producers write to each partition, as measured."""
     unmeasured: frozenset[TopicPartition] = frozenset()

@@ -93,7 +93,7 @@ def in_turn(ready: list[MoveRun], active: list[MoveRun]) -> list[MoveRun]:
 
 
 def _in_the_way(waiting: list[MoveRun], picture: Picture) -> dict[TopicPartition, Verdict]:
-    """Where only one batch may be in flight, a foreign one holds up every move of ours; it is named and waited for."""
+    """Where only one batch may be in progress, a foreign one holds up every move of ours; it is named and waited for."""
     foreign = min(picture.reassignments)
     busy = verdict("another-batch", foreign, partition=foreign, others=len(picture.reassignments) - 1)
     return dict.fromkeys((m.move.name for m in waiting), busy)

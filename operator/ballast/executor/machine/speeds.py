@@ -24,7 +24,7 @@ def broker_rates(run: Run, brokers: Iterable[int]) -> dict[int, int]:
 
 
 def require_rates(policy: ExecutionPolicy, moves: Iterable[Move], brokers: Collection[int]) -> None:
-    """Refuse rates by broker that name a stranger, or leave a broker of these moves without any."""
+    """Refuse rates by broker that name an unknown broker, or leave a broker of these moves without any."""
     named = policy.throttle_per_broker
     unknown = sorted(set(named) - set(brokers))
     if unknown:
@@ -49,7 +49,7 @@ def ceiling(run: Run, broker: int) -> int:
 
 
 def floor(run: Run, broker: int) -> int:
-    """The least that ``auto`` gives a broker: what its copies in flight need to keep up with producers, or more."""
+    """The least that ``auto`` gives a broker: what its copies in progress need to keep up with producers, or more."""
     return max(run.policy.auto_floor_bytes_per_s, run.needed.get(broker, 0))
 
 
@@ -105,7 +105,7 @@ def measured_late(run: Run, growth: Mapping[TopicPartition, float]) -> Run:
 
 
 def needed_now(run: Run, state: ClusterState) -> dict[int, int]:
-    """Bytes/s that each broker needs for its moves in flight together to keep up with what producers write."""
+    """Bytes/s that each broker needs for its moves in progress together to keep up with what producers write."""
     intake: defaultdict[int, float] = defaultdict(float)
     sending: defaultdict[int, float] = defaultdict(float)
     for name, m in run.moves.items():

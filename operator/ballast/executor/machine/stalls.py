@@ -19,7 +19,7 @@ from ballast.executor.machine.stages import Relocating
 from ballast.ports.cluster import PartitionState, ReplicaLog
 
 CAUSES: Final[Mapping[str, str]] = {
-    "destination-dead": "a destination is not alive",
+    "destination-down": "a destination is not alive",
     "no-leader": "the partition has no leader, so there is no replica to copy from",
     "destination-unreachable": "a destination is registered as alive and does not answer",
     "destination-cordoned": "a destination is cordoned",
@@ -39,7 +39,7 @@ class _Case(NamedTuple):
     run: Run
     m: MoveRun
     picture: Picture
-    crawling: Note | None
+    too_slow: Note | None
     """The arithmetic of a move that does copy, and is over its time all the same."""
 
     @property
@@ -70,9 +70,9 @@ def is_broken(m: MoveRun, picture: Picture) -> bool:
     return False
 
 
-def stall_cause(run: Run, m: MoveRun, picture: Picture, *, crawling: Note | None = None) -> Note:
+def stall_cause(run: Run, m: MoveRun, picture: Picture, *, too_slow: Note | None = None) -> Note:
     """The first cause that the picture proves."""
-    case = _Case(run, m, picture, crawling)
+    case = _Case(run, m, picture, too_slow)
     return next(cause for judge in _JUDGES if (cause := judge(case)) is not None)
 
 
@@ -83,14 +83,14 @@ def _between_dirs(case: _Case) -> Note | None:
         return None
     for broker, path in m.move.named_dirs.items():
         if broker not in picture.alive:
-            return note("destination-dead", broker=broker, path=path)
+            return note("destination-down", broker=broker, path=path)
         logs = (picture.logs or {}).get(broker)
         if logs is None:
             return note("destination-unreachable", broker=broker, path=path)
         failed = next((d for d in logs.dirs if d.error and d.path == path), None)
         if failed is not None:
             return note("log-dir-failed", broker=broker, path=path, error=failed.error)
-    return case.crawling or note(
+    return case.too_slow or note(
         "log-dir-copy", partition=case.name, dirs=dict(m.move.named_dirs), left=m.known_left_bytes
     )
 
@@ -99,7 +99,7 @@ def _brokers(case: _Case) -> Note | None:
     m, picture = case.m, case.picture
     for broker in m.move.adding:
         if broker not in picture.alive:
-            return note("destination-dead", broker=broker)
+            return note("destination-down", broker=broker)
     if m.move.name in picture.partitions and case.state.leader < 0:
         return note("no-leader", partition=case.name, replicas=m.move.old)
     for broker in m.move.adding:
@@ -165,7 +165,7 @@ def _not_admitted(case: _Case) -> Note | None:
 
 
 def _slow(case: _Case) -> Note | None:
-    return case.crawling
+    return case.too_slow
 
 
 def _fetch_errors(case: _Case) -> Note:

@@ -43,7 +43,7 @@ class EffectKind(StrEnum):
     THROTTLE = "throttle"
     """Set throttle lists and rates (also: change a rate, drop entries while others are added)."""
     UNTHROTTLE = "unthrottle"
-    """Take entries and rates back, nothing added."""
+    """Restore entries and rates, nothing added."""
     SUBMIT = "submit"
     """AlterPartitionReassignments with the new lists."""
     CANCEL = "cancel"
@@ -144,7 +144,7 @@ OUTCOMES: Final[Mapping[str, str]] = {
     "throttle-not-set": "its throttle could not be set, so it was not started",
     "out-of-sync": "it arrived, and a new replica then fell out of sync",
     "log-dir": "a replica could not be moved to the log dir asked for",
-    "timed-out": "it made no progress, or crawled, for longer than the run waits, and is as it was before",
+    "timed-out": "it made no progress, or progressed too slowly, for longer than the run waits, and is as it was before",
     "rolled-back": "it was cancelled and is as it was before",
 }
 """Every outcome a move can end with besides plain success, and what it means."""

@@ -77,7 +77,7 @@ def test_an_answer_comes_through_and_ending_it_does_no_harm(server: Server) -> N
     exchange.end()
 
 
-def test_a_reader_that_is_kept_waiting_is_let_go(server: Server) -> None:
+def test_a_reader_that_is_kept_waiting_is_disconnected(server: Server) -> None:
     """Within TLS as well, and with an error that is one of sockets."""
     exchange, ends = Exchange(), list[BaseException | bytes]()
 

@@ -66,7 +66,7 @@ def test_who_asks_is_said_in_kafkas_names(server: TokenServer, names: dict[str, 
 
 
 def test_id_and_secret_are_encoded_where_that_is_asked_for(server: TokenServer) -> None:
-    """``sasl.oauthbearer.header.urlencode``, for the providers that take the standard by its letter."""
+    """``sasl.oauthbearer.header.urlencode``, for the providers that follow the standard exactly."""
     server.clients = {"ballast": quote_plus("s3cr3t/+ of ours")}
     properties = server.properties("s3cr3t/+ of ours") | {"sasl.oauthbearer.header.urlencode": "true"}
     security = Security.from_properties(properties)

@@ -117,7 +117,7 @@ class Consumer:
         return Message(self._at, error=EOF)
 
     def close(self) -> None:
-        """Nothing to let go."""
+        """Nothing to close."""
 
 
 class Asked:

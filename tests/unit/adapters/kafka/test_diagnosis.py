@@ -1,17 +1,20 @@
-"""Why a bootstrap server does not serve us is told in one sentence, found by knocking at it."""
+"""Why a bootstrap server does not serve us is told in one sentence, found by connecting to it."""
 
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 from ballast.adapters.auth.security import Security
-from ballast.adapters.kafka.diagnosis import NotServed, knock, parse_servers
+from ballast.adapters.kafka.diagnosis import NotServed, first_to_answer, parse_servers
 from ballast.errors import AuthenticationFailed, Unavailable, UsageError
 
 Serve = Callable[[socket.socket], None]
@@ -96,7 +99,7 @@ def silent(connection: socket.socket) -> None:
 def test_a_broker_that_answers_is_enough() -> None:
     """One good server among bad ones is all that is needed."""
     with server(broker) as good:
-        assert knock([("127.0.0.1", 1), good], Security(), timeout_s=5) == good
+        assert first_to_answer([("127.0.0.1", 1), good], Security(), timeout_s=5) == good
 
 
 def test_a_frozen_server_is_not_waited_for_where_another_answers() -> None:
@@ -108,7 +111,7 @@ def test_a_frozen_server_is_not_waited_for_where_another_answers() -> None:
         given_up.set()
 
     with server(frozen) as first, server(broker) as second:
-        assert knock([first, second], Security(), timeout_s=600) == second
+        assert first_to_answer([first, second], Security(), timeout_s=600) == second
         assert not given_up.is_set()
 
 
@@ -121,7 +124,7 @@ def test_frozen_servers_are_waited_for_side_by_side() -> None:
         silent(connection)
 
     with server(frozen) as a, server(frozen) as b, server(frozen) as c, pytest.raises(NotServed) as failure:
-        knock([a, b, c], Security(), timeout_s=5)
+        first_to_answer([a, b, c], Security(), timeout_s=5)
     assert f"{a[0]}:{a[1]} accepts connections but does not answer" in failure.value.message
     assert not all_asked.broken
 
@@ -140,7 +143,7 @@ def test_frozen_servers_are_waited_for_side_by_side() -> None:
 def test_each_kind_of_trouble_has_its_sentence(serve: Serve, kind: type[Exception], sentence: str, hint: str) -> None:
     """What listens there is told from how it behaves."""
     with server(serve) as where, pytest.raises(kind) as failure:
-        knock([where], Security(), timeout_s=0.5)
+        first_to_answer([where], Security(), timeout_s=0.5)
     assert sentence in failure.value.message  # type: ignore[attr-defined]
     assert hint in failure.value.hint  # type: ignore[attr-defined]
 
@@ -148,13 +151,55 @@ def test_each_kind_of_trouble_has_its_sentence(serve: Serve, kind: type[Exceptio
 def test_no_process_listens() -> None:
     """A port without a listener is named."""
     with pytest.raises(Unavailable, match=r"Connection refused at 127\.0\.0\.1:1\."):
-        knock([("127.0.0.1", 1)], Security(), timeout_s=5)
+        first_to_answer([("127.0.0.1", 1)], Security(), timeout_s=5)
 
 
 def test_plain_text_where_tls_is_wanted() -> None:
     """A TLS client at a plain listener learns that it speaks no TLS."""
     with server(refuses_sizes) as where, pytest.raises(Unavailable, match="does not speak TLS"):
-        knock([where], Security(protocol="SSL"), timeout_s=2)
+        first_to_answer([where], Security(protocol="SSL"), timeout_s=2)
+
+
+@pytest.mark.openssl
+@pytest.mark.parametrize(
+    ("trusted", "name", "hint"),
+    [
+        (True, "DNS:kafka.example", "ssl.endpoint.identification.algorithm"),
+        (True, "IP:127.0.0.9", "ssl.endpoint.identification.algorithm"),
+        (False, "IP:127.0.0.1", "ssl.truststore.location"),
+    ],
+)
+def test_a_wrong_name_is_told_from_an_unknown_authority(trusted: bool, name: str, hint: str, tmp_path: Path) -> None:  # noqa: FBT001
+    """By OpenSSL's code of the failure, whatever words it has for it."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    command = [
+        *(
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-keyout",
+            str(key),
+        ),
+        *("-out", str(certificate), "-days", "2", "-subj", "/CN=broker", "-addext", f"subjectAltName={name}"),
+    ]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    def handshake(connection: socket.socket) -> None:
+        with suppress(OSError):
+            context.wrap_socket(connection, server_side=True)
+
+    stores = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(certificate)} if trusted else {}
+    security = Security.from_properties({"security.protocol": "SSL", **stores})
+    with server(handshake) as where, pytest.raises(AuthenticationFailed, match="is not trusted") as failure:
+        first_to_answer([where], security, timeout_s=5)
+    assert hint in (failure.value.hint or "")
 
 
 @pytest.mark.parametrize(

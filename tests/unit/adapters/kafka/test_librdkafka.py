@@ -151,7 +151,7 @@ ASKED: dict[str, Callable[[AdminClient], object]] = {
 
 
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
-def test_a_client_that_was_not_answered_is_gone_when_it_is_let_go(
+def test_a_client_that_was_not_answered_is_gone_when_it_is_closed(
     ask: Callable[[AdminClient], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At once: a daemon's collector of garbage may come hours later, and each client has threads and connections."""

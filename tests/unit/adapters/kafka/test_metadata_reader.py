@@ -64,7 +64,7 @@ def reader_of(monkeypatch: pytest.MonkeyPatch, servers: list[str]) -> Callable[.
             return waiting.pop(0)
 
         monkeypatch.setattr(confluent, "new_client", new_client)
-        monkeypatch.setattr(confluent, "knock", lambda known, *_, **__: known[0])
+        monkeypatch.setattr(confluent, "first_to_answer", lambda known, *_, **__: known[0])
         retry = RetryPolicy(total_s=5.0, first_wait_s=0.001, longest_wait_s=0.002)
         return MetadataReader([("a", 1), ("b", 2)], Security(), wait_s=1.0, retry=retry, identity=identity)
 
@@ -133,7 +133,7 @@ def test_the_picture_of_another_cluster_is_refused(reader_of: Callable[..., Meta
         reader.addresses()
 
 
-def test_the_client_of_a_large_cluster_is_let_go(
+def test_the_client_of_a_large_cluster_is_closed(
     reader_of: Callable[..., MetadataReader], servers: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would keep a second copy of all metadata; the next reading begins at the same server with a new client."""

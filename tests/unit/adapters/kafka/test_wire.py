@@ -36,7 +36,7 @@ class FakeLink:
 def links(monkeypatch: pytest.MonkeyPatch) -> list[FakeLink]:
     """The links that a wire will be given, first to last."""
     waiting: list[FakeLink] = []
-    monkeypatch.setattr(kafka_python, "knock", lambda servers, *_, **__: servers[0])
+    monkeypatch.setattr(kafka_python, "first_to_answer", lambda servers, *_, **__: servers[0])
     monkeypatch.setattr(kafka_python, "Link", lambda *_: waiting.pop(0))
     return waiting
 

@@ -1,4 +1,4 @@
-"""The daemon's sampler: on a thread of its own, one sample a minute, and nothing that happens there reaches a tick."""
+"""The daemon's sampler: on a thread of its own, one sample a minute, and nothing that happens there reaches a check."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def bench() -> Iterator[Bench]:
     sampler.stop()
 
 
-def test_a_tick_never_waits_for_a_sample_and_the_newest_reading_is_next(bench: Bench) -> None:
+def test_a_check_never_waits_for_a_sample_and_the_newest_reading_is_next(bench: Bench) -> None:
     """With the store stuck, readings are handed over at once; of those that came meanwhile one is left."""
     begun, go_on = threading.Event(), threading.Event()
 

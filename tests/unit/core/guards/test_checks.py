@@ -77,8 +77,8 @@ CORDONED = {3: (replace(DISK, cordoned=True),)}
             ["a-0", "1,2"],
             id="leaderless",
         ),
-        pytest.param(cluster(WELL, dead=(3,)), a(3, 2), "destination-dead", "broker 3", ["a-0"], id="dead"),
-        pytest.param(cluster(WELL), a(9, 2), "destination-dead", "broker 9", ["a-0"], id="never-heard-of"),
+        pytest.param(cluster(WELL, dead=(3,)), a(3, 2), "destination-down", "broker 3", ["a-0"], id="dead"),
+        pytest.param(cluster(WELL), a(9, 2), "destination-down", "broker 9", ["a-0"], id="never-heard-of"),
         pytest.param(
             cluster(WELL, dirs=CORDONED),
             a(3, 2),
@@ -100,7 +100,7 @@ CORDONED = {3: (replace(DISK, cordoned=True),)}
             a(3, 2),
             "destination-room-unknown",
             "broker 3",
-            ["for a-0", "Failed there: /bad, /worse.", "See to that broker", "--unknown-room"],
+            ["for a-0", "Failed there: /bad, /worse.", "Check that broker", "--unknown-room"],
             id="every-dir-failed",
         ),
         pytest.param(
@@ -201,7 +201,7 @@ def test_every_waiting_move_is_judged_by_itself() -> None:
     rows = [PartitionRow("a", n, 1, (1, 2), (1, 2)) for n in range(3)]
     moves = [Move("a", 0, (1, 2), (3, 2)), Move("a", 1, (1, 2), (4, 2)), Move("a", 2, (1, 2), (3, 2))]
     found = verdicts(cluster(*rows, dead=(3,)), *moves)
-    assert {n.partition: v.code for n, v in found.items()} == {0: "destination-dead", 2: "destination-dead"}
+    assert {n.partition: v.code for n, v in found.items()} == {0: "destination-down", 2: "destination-down"}
 
 
 def test_a_repair_begins_beside_what_is_at_its_minimum() -> None:

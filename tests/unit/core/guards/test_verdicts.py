@@ -34,14 +34,14 @@ SAID = (
     (
         verdict("another-batch", NAME, partition=NAME, others=2),
         (
-            "A foreign reassignment moves t-0 and 2 more partitions, and only one batch may be in flight. "
+            "A foreign reassignment moves t-0 and 2 more partitions, and only one batch may be in progress. "
             "Ballast waits for it; if it cannot end, cancel it where it was started."
         ),
     ),
     (
         verdict("another-batch", NAME, partition=NAME, others=0),
         (
-            "A foreign reassignment moves t-0, and only one batch may be in flight. "
+            "A foreign reassignment moves t-0, and only one batch may be in progress. "
             "Ballast waits for it; if it cannot end, cancel it where it was started."
         ),
     ),
@@ -55,7 +55,7 @@ SAID = (
         "t-0 has no leader, so nothing can be copied from it. Bring one of the brokers 1,2 back.",
     ),
     (
-        verdict("destination-dead", 3, broker=3, partition=NAME),
+        verdict("destination-down", 3, broker=3, partition=NAME),
         "Broker 3, where t-0 is to go, is not alive. Start it, or make a new plan without it.",
     ),
     (
@@ -70,21 +70,21 @@ SAID = (
         ),
     ),
     (
-        Verdict("destination-full", "broker 3", {**FULL.values, "log_dir": "/data/3", "failed": ()}),
+        Verdict("destination-full", "broker 3", {**FULL.values, "log_dir": "/data/3", "failed": ()}, "log-dir"),
         "Log dir /data/3 of broker 3 has 1.0 MiB to spare and t-0 needs 2.0 MiB. Free disk space there, or make a new plan.",
     ),
     (
         verdict("destination-room-unknown", 3, broker=3, partition=NAME, failed=("/data/1",)),
         (
             "How much room broker 3 has for t-0 is not known. Failed there: /data/1. "
-            "See to that broker, or say --unknown-room allow."
+            "Check that broker, or say --unknown-room allow."
         ),
     ),
     (
         verdict("destination-room-unknown", 3, cause="silent", broker=3, partition=NAME),
         (
             "How much room broker 3 has for t-0 is not known. It did not report its log dirs. "
-            "See to that broker, or say --unknown-room allow."
+            "Check that broker, or say --unknown-room allow."
         ),
     ),
     (
@@ -97,7 +97,7 @@ SAID = (
     (
         verdict("size-unknown", NAME, partition=NAME, replicas=(1, 2)),
         (
-            "How large t-0 is is not known: no broker of its replicas 1,2 reported it, so whether it fits is not either. "
+            "The size of t-0 is not known: no broker of its replicas 1,2 reported it, so it may not fit. "
             "Log dirs are read again within a minute; it takes Describe on the cluster (DescribeLogDirs). "
             "Or say --unknown-room allow."
         ),
@@ -118,20 +118,20 @@ SAID = (
         verdict("replicas-below-min-isr", NAME, partition=NAME, replicas=1, min_isr=2),
         (
             "t-0 has 1 replica and min.insync.replicas is 2: brokers refuse writes with acks=all while one is added. "
-            "Lower min.insync.replicas, or say --replicas-below-min-isr allow in a quiet hour."
+            "Lower min.insync.replicas, or say --replicas-below-min-isr allow during low traffic."
         ),
     ),
     (
         verdict("at-min-isr", NAME, partition=NAME, in_sync=(1,)),
         (
-            "t-0 is down to its minimum of in-sync replicas (in sync: 1); one more loss stops its producers. "
+            "t-0 is down to its minimum of in-sync replicas (in sync: 1); one more loss makes it under min ISR. "
             "Bring its missing replicas back; moves go on by themselves then."
         ),
     ),
     (
         verdict("min-isr-unknown", NAME, partition=NAME, in_sync=(1,)),
         (
-            "t-0 is under-replicated (in sync: 1), and its min.insync.replicas is not known: one more loss may stop its producers. "
+            "t-0 is under-replicated (in sync: 1), and its min.insync.replicas is not known: one more loss may make it under min ISR. "
             "It is read again within a minute; it takes DescribeConfigs on the topic."
         ),
     ),
@@ -156,7 +156,7 @@ SAID = (
     ),
     (
         verdict("throttle-too-low", NAME, cause="headroom", lack=LACK, most_bytes_per_s=2**20),
-        f"{LACKS}, and auto may give broker 3 at most 1.0 MiB/s. Wait for a quieter hour, or give a rate with --throttle.",
+        f"{LACKS}, and auto may give broker 3 at most 1.0 MiB/s. Wait for lower traffic, or give a rate with --throttle.",
     ),
 )
 

@@ -37,7 +37,7 @@ def plain(n: int) -> list[BrokerMetadata]:
 
 
 def racked(names: str) -> list[BrokerMetadata]:
-    """Broker i in the rack of the i-th letter; ``-`` is none."""
+    """Broker i in the rack of the i-th character; ``-`` is none."""
     return [BrokerMetadata(i, None if name == "-" else name) for i, name in enumerate(names)]
 
 

@@ -60,7 +60,7 @@ NEAREST = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 def a_cluster(
     *lists: tuple[int, ...], racks: str = "abc", isr: Mapping[int, tuple[int, ...]] | None = None
 ) -> ClusterState:
-    """One topic ``t`` with these replica lists, on a broker for each letter of ``racks``."""
+    """One topic ``t`` with these replica lists, on a broker for each character of ``racks``."""
     brokers = tuple(Broker(i, rack=rack, log_dirs_known=True) for i, rack in enumerate(racks, 1))
     rows = [PartitionRow("t", n, r[0], r, (isr or {}).get(n, r), sizes=(MIB,) * len(r)) for n, r in enumerate(lists)]
     return build("c", brokers, (Topic("t", min_isr=1),), rows)

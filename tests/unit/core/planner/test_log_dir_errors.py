@@ -92,7 +92,7 @@ def test_what_can_be_done_goes_by_the_error_and_the_plan() -> None:
 
 
 def test_what_is_offline_is_rebuilt_and_the_other_replicas_of_the_broker_stay() -> None:
-    """The broker takes none back, since any of its disks may fail next; its plan can be made again from its file."""
+    """The broker takes no replica, since any of its disks may fail next; its plan can be made again from its file."""
     whole = even(WHOLE, FAILED)
     p = whole.partitions
     row = np.repeat(np.arange(len(p)), np.diff(p.start))

@@ -145,7 +145,7 @@ def test_a_plans_time_is_told_at_the_rate_that_its_run_begins_with(
         assert any(f"Throttle: {rate} on" in said for said in first_pace(plan, state, policy).lines())
 
 
-def test_a_deadline_needs_the_rate_that_it_is_reckoned_with(tmp_path: Path) -> None:
+def test_a_deadline_needs_the_rate_that_it_is_computed_with(tmp_path: Path) -> None:
     """How much a time carries is not known before it is known what moves."""
     planned(tmp_path)
     line = ["plan", "balance", "--snapshot", str(tmp_path / "case.json"), "--deadline", "2h"]

@@ -280,7 +280,7 @@ def test_pools_are_balanced_each_by_itself() -> None:
 
 @pytest.mark.parametrize("intent", [Balance(), Racks()])
 def test_a_broken_rule_is_repaired_first(intent: Intent) -> None:
-    """Replicas in the wrong pool go home before anything else is copied, with the reason that says so."""
+    """Replicas in the wrong pool return before anything else is copied, with the reason that says so."""
     policy = replace(TIGHT, topic_rules=POOLS)
     state = pools(broken=True)
     made = plan(state, intent, policy=policy)

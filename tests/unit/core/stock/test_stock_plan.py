@@ -11,7 +11,7 @@ from ballast.core.stock.files import ReassignmentEntry, StockFormatError
 from ballast.core.stock.plan import plan_of_entries
 
 ASKED = Reason("file", "asked for by a reassignment file")
-UNDER_WAY = Reason("file", "in flight already")
+UNDER_WAY = Reason("file", "in progress already")
 
 
 def cluster() -> ClusterState:

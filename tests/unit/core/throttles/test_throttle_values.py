@@ -1,4 +1,4 @@
-"""Throttle arithmetic: the worked case, blending with what stands, and taking back exactly."""
+"""Throttle arithmetic: the worked case, blending with what stands, and restoring exactly."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_list_comes_back_exactly(prior: str | None, wanted: list[frozenset[str]]
 def test_what_others_add_meanwhile_stays(
     prior: str | None, first: frozenset[str], theirs: frozenset[str], second: frozenset[str]
 ) -> None:
-    """Entries that another user adds while ours stand are theirs and survive the taking back."""
+    """Entries that another user adds while ours stand are theirs and survive the restoring."""
     current, ledger = settled({LIST: first}, {}, prior)
     added = theirs - set(parse_list(current))
     current = ",".join([*parse_list(current), *sorted(added)]) or None

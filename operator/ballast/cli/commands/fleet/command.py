@@ -33,9 +33,9 @@ def fleet() -> None:
 @click.argument("list_", metavar="FLEET.YAML", type=_READ)
 @store_option
 @click.option("--timeout", type=TIME, default="30s", show_default=True, help="Request timeout.")
-@click.option("--vacuum", is_flag=True, help="Also apply retention to the readings and vacuum.")
+@click.option("--maintenance", is_flag=True, help="Also apply retention to the readings and vacuum.")
 @config_option
-def collect(*, list_: Path, store: str | None, timeout: float, vacuum: bool, config: Path | None) -> int:
+def collect(*, list_: Path, store: str | None, timeout: float, maintenance: bool, config: Path | None) -> int:
     """Read every cluster of a list and append a row for each.
 
     The list is YAML: `clusters:` with a `name` and a `config` (a settings file) or a `bootstrap_server` each.
@@ -43,7 +43,7 @@ def collect(*, list_: Path, store: str | None, timeout: float, vacuum: bool, con
     from ballast.adapters.extras import require
 
     require("history", "Collecting a fleet")
-    from ballast.pipeline.fleet_store import tidy_readings
+    from ballast.pipeline.fleet_store import maintain_readings
     from ballast.settings.load import load_settings
     from ballast.wiring.fleet import collect as read_all
     from ballast.wiring.fleet import read_list
@@ -51,9 +51,9 @@ def collect(*, list_: Path, store: str | None, timeout: float, vacuum: bool, con
     where = the_store(store, config)
     members, failed = read_all(read_list(list_), where, timeout_s=timeout, say=say)
     click.echo(f"{human_many(len(members), 'cluster')} collected.")
-    if vacuum:
+    if maintenance:
         history = load_settings(config, os.environ).pipeline.history
-        tidy_readings(where, history, now=datetime.now(UTC), say=say)
+        maintain_readings(where, history, now=datetime.now(UTC), say=say)
     if failed:
         raise Incomplete(
             f"{human_many(len(failed), 'cluster')} did not answer: {', '.join(failed)}.",

@@ -102,7 +102,7 @@ class PlanOptions:
 
     @property
     def rate_bytes_per_s(self) -> int | None:
-        """The rate at which times are reckoned; None where that at which ``ballast apply`` begins is meant."""
+        """The rate that time estimates assume; None where that at which ``ballast apply`` begins is meant."""
         if self.rate is None:
             return None
         rate = size_of(self.rate, "--rate")

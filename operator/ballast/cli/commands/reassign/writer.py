@@ -1,6 +1,6 @@
 """How ``ballast reassign`` gets the lock from the process that an earlier ``--execute`` has started.
 
-Such a follower lets go when it is asked.  It may also be just starting, or just ending: then it does not answer the request,
+Such a follower releases the lock when it is asked.  It may also be just starting, or just ending: then it does not answer the request,
 and the next holder of the lock answers it, so that it does not send away a later follower.
 """
 
@@ -48,7 +48,7 @@ def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | 
 
 
 def _is_kept(opened: OpenCluster) -> bool:
-    """Whether a process that does not let go when it is asked holds the lock now."""
+    """Whether a process that does not release it when it is asked holds the lock now."""
     from ballast.wiring.runs import journal_of
 
     log = journal_of(opened)
@@ -60,17 +60,17 @@ def _is_kept(opened: OpenCluster) -> bool:
 
 
 def _ask(opened: OpenCluster, action: str) -> list[str]:
-    """Ask a follower to let go; the request's id where there is one to be asked."""
+    """Ask a follower to release the lock; the request's id where there is one to be asked."""
     from ballast.wiring.journal import this_process
-    from ballast.wiring.runs import ask_to_let_go, journal_of
+    from ballast.wiring.runs import journal_of, request_release
 
     log = journal_of(opened)
     try:
         holder = log.holder()
         if holder is None or not holder.is_follower:
             return []
-        request = ask_to_let_go(log, this_process(f"{COMMAND} {action}").description, wait_s=WAIT_S)
-        say(f"{holder.description} is asked to let go.")
+        request = request_release(log, this_process(f"{COMMAND} {action}").description, wait_s=WAIT_S)
+        say(f"{holder.description} is asked to release the lock.")
         return [request] if request is not None else []
     finally:
         log.close()

@@ -79,7 +79,7 @@ def _aftermath(played: Playback, death: Death) -> list[str]:
         lines.append("  Every partition keeps a leader and more replicas in sync than its minimum.")
     if played.after is not None:
         lines.append(
-            f"  At the end {len(played.after.offline):,} are offline and {len(played.after.under_replicated):,} lack replicas."
+            f"  At the end {len(played.after.offline):,} are offline and {len(played.after.under_replicated):,} are under-replicated."
         )
     return lines
 
@@ -233,7 +233,7 @@ def _counts(health: Health) -> str:
     return (
         f"{len(health.offline):,} partitions are offline, {len(health.under_min_isr):,} are under min ISR, "
         + (f"{len(health.min_isr_unknown):,} perhaps do too, " if len(health.min_isr_unknown) else "")
-        + f"{len(health.under_replicated):,} lack replicas."
+        + f"{len(health.under_replicated):,} are under-replicated."
     )
 
 

@@ -2,7 +2,7 @@
 
 All kernels descend the same function: scaled excess over the bands, plus ``price`` (in 1/1024) times the scaled bytes
 copied.  A high price lets only moves through that repair much for their bytes; as it falls to zero the bands win.  A
-replica that goes home gives its bytes back.
+replica that returns to its broker gives its bytes back.
 
 Who takes, leads and must leave or give leadership up differs between classes of partitions: these masks lie one class
 after another, and ``masks[p]`` is where those of p's class begin.
@@ -185,7 +185,7 @@ def is_full(counted: Any, tally: Any, p: int, broker: int) -> bool:
 
 @part
 def copy_cost(world: Arrays, p: int, source: int, target: int) -> int:
-    """Scaled bytes that this change adds to the plan; negative when a replica goes home."""
+    """Scaled bytes that this change adds to the plan; negative when a replica returns to its broker."""
     cost = 0
     if not is_home(world, p, target):
         cost += world.size[p]

@@ -51,7 +51,7 @@ class Run(Part):
     throttle_bytes_per_s: int | None
     sentence: Text
     moves: list[Move]
-    """The ones in flight, at most a page of them."""
+    """The ones in progress, at most a page of them."""
 
 
 class Reason(Pair):

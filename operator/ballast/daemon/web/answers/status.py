@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ballast.core.document_types import OneOf
-from ballast.daemon.context.view import Role, TickResult
+from ballast.daemon.context.view import CheckResult, Role
 from ballast.daemon.web.answers.base import EMPTY, Answer, Moment, Part, Text
 from ballast.daemon.web.answers.cluster import Cluster
 from ballast.daemon.web.answers.runs import Plan, Run
@@ -85,13 +85,13 @@ class Balance(Part):
     sentence: Text
 
 
-class Tick(Part):
-    """How one kind of tick went last time, in one sentence."""
+class Check(Part):
+    """How one kind of check went last time, in one sentence."""
 
     sentence: str
     at_ms: Moment
     duration_s: float
-    result: Annotated[str, OneOf(*(r.value for r in TickResult))]
+    result: Annotated[str, OneOf(*(r.value for r in CheckResult))]
     failures: int
     """Failures in a row."""
     reading_ms: Annotated[Moment | None, Field(serialization_alias="readAt")]
@@ -143,8 +143,8 @@ class DaemonStatus(Answer):
     run_elsewhere: Run | None
     """On a standby: the run that another process carries out, as the journal shows it."""
     plans: list[Plan]
-    ticks: dict[str, Tick]
-    """By the tick's name."""
+    checks: dict[str, Check]
+    """By the check's name."""
     answers: list[Outcome]
     """What came of the newest requests to this process."""
     throttles_to_restore: int
@@ -170,7 +170,7 @@ class DaemonSettings(Answer):
 
 
 class RequestAccepted(Answer):
-    """A request that was taken; the next tick carries it out, and ``answers`` of the status say what came of it."""
+    """A request that was taken; the next check carries it out, and ``answers`` of the status say what came of it."""
 
     kind: Literal["RequestAccepted"] = "RequestAccepted"
     request: str

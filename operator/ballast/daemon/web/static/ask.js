@@ -104,4 +104,4 @@ $("elect").addEventListener("click", askElect);
 $("drain").addEventListener("click", askDrain);
 $("pause").addEventListener("click", () => (status.pause
   ? ask({ title: "Resume?", text: "Ballast goes on as its settings say.", yes: "Resume", act: () => send("resume", {}) })
-  : ask({ title: "Pause Ballast?", text: "Nothing new starts until an operator resumes; moves in flight go on. It survives restarts.", yes: "Pause", more: "Reason", act: () => send("pause", { reason: $("ask-more").value }) })));
+  : ask({ title: "Pause Ballast?", text: "Nothing new starts until an operator resumes; moves in progress go on. It survives restarts.", yes: "Pause", more: "Reason", act: () => send("pause", { reason: $("ask-more").value }) })));

@@ -62,7 +62,7 @@ function verdict(s) {
   const which = `${capital(brokersNamed(down))} ${down.length === 1 ? "is" : "are"} down`;
   const wait = down.length && next ? countdown(s, next) : "";
   const also = down.length ? [" ", which, wait, "."] : [];
-  if (c.offline) return ["bad", [`${plural(c.offline, "partition")} offline`], [`${c.offline === 1 ? "It has" : "They have"} no living leader: producers and consumers wait.`, also]];
+  if (c.offline) return ["bad", [`${plural(c.offline, "partition")} offline`], [`${c.offline === 1 ? "It has" : "They have"} no leader: producers and consumers wait.`, also]];
   if (c.underMinIsr) return ["bad", [`${plural(c.underMinIsr, "partition")} under min ISR`], ["Producers with acks=all are refused there.", also]];
   if (c.minIsrUnknown) return ["bad", [`${plural(c.minIsrUnknown, "partition")} may be under min ISR`], ["Under-replicated, and the min.insync.replicas of their topics could not be read (DescribeConfigs).", also]];
   if (down.length) return ["bad", [which, wait], `${plural(c.underReplicated, "partition")} under-replicated.`];
@@ -193,7 +193,7 @@ function drawBrokers(c) {
   if (focused) focusTab(focused);
   const range = c.ranges.find((r) => r.label === resource);
   draw("legend", [resource, range && range.tolerance, c.leaderImbalanceThresholdRatio, c.brokers.some((b) => b.controller)], () => (range
-    ? `Bar: load, moves in flight counted as done. Green: the range of ±${percent(range.tolerance)} around each broker's fair share. Right: compared with the fair share.`
+    ? `Bar: load, moves in progress counted as done. Green: the range of ±${percent(range.tolerance)} around each broker's fair share. Right: compared with the fair share.`
     : `Bar: of the partitions that prefer the broker, the share led elsewhere. Green: up to the threshold of ${percent(c.leaderImbalanceThresholdRatio)}.${c.brokers.some((b) => b.controller) ? " ★: the controller." : ""}`));
   draw("brokers", [resource, c.brokers, range, c.leaderImbalanceThresholdRatio], () => {
     const racks = new Map();
@@ -313,9 +313,9 @@ function drawLists(s) {
     h("span", { class: "said" }, chip(x.allowed ? "good" : "warn", x.allowed ? "Allowed" : "Blocked"), x.allowed ? "" : ` ${local(x.sentence)}`))));
   draw("others", s.others, () => s.others.map((o) => h("li", {}, h("span", { class: "word" }, o.code), h("span", { class: "said" }, o.sentence))));
   // Housekeeping is shown only when it fails.
-  const known = ["observe", "leaders", "repair", "balance", "act", "lock"].filter((name) => s.ticks[name]);
-  const ticks = [...known, ...Object.keys(s.ticks).filter((name) => !known.includes(name) && s.ticks[name].result !== "ok")].map((name) => [name, s.ticks[name]]);
-  draw("ticks", ticks.map(([n, t]) => [n, t.sentence, t.result, t.failures, t.stale, t.at]), () => ticks.map(([name, t]) => h("li", { "data-tone": t.result === "ok" ? null : "bad", "data-tick": name, "data-stale": t.stale || null },
+  const known = ["observe", "leaders", "repair", "balance", "act", "lock"].filter((name) => s.checks[name]);
+  const checks = [...known, ...Object.keys(s.checks).filter((name) => !known.includes(name) && s.checks[name].result !== "ok")].map((name) => [name, s.checks[name]]);
+  draw("checks", checks.map(([n, t]) => [n, t.sentence, t.result, t.failures, t.stale, t.at]), () => checks.map(([name, t]) => h("li", { "data-tone": t.result === "ok" ? null : "bad", "data-check": name, "data-stale": t.stale || null },
     h("span", { class: "word" }, name), h("span", { class: "said" }, t.stale === "outage" ? `Not known: ${outages[s.outage.code] || "cluster cannot be read"}.` : local(t.sentence),
       h("small", {}, t.stale ? "checked " : "", ago(t.at), t.stale === "earlier-reading" ? ", before the cluster changed" : ""),
       t.failures > 1 ? h("small", {}, `${t.failures} failures in a row`) : null))));
@@ -361,7 +361,7 @@ function drawAll() {
   drawLists(status);
 }
 
-function tickAges() {
+function checkAges() {
   document.body.dataset.state = state();
   if (status) drawBanners(status);
   const taken = status && status.cluster ? status.cluster.takenAt : null;
@@ -393,7 +393,7 @@ async function follow() {
       if (before && status.startedAt !== before.startedAt) drawn.clear();
       ({ points, problem: pointsProblem } = await read("/api/v1/series"));
       drawAll();
-      tickAges();
+      checkAges();
       await drawHistory();
       await drawDetail();
       if ($("settings-box").open) await drawSettings();
@@ -418,5 +418,5 @@ window.addEventListener("hashchange", () => { drawDetail(); window.scrollTo(0, 0
 $("settings-box").addEventListener("toggle", () => { if ($("settings-box").open) drawSettings(); });
 $("settings-find").addEventListener("input", drawSettings);
 theme();
-setInterval(tickAges, 1000);
+setInterval(checkAges, 1000);
 follow();
