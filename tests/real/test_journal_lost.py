@@ -15,14 +15,16 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaProducer, TopicPartition
 from tests.clusters import ClusterFactory
 from tests.real.execution_scene import RATES, Scene, events, scene
 from tests.waiting import PATIENCE_S, until
 
+from ballast.adapters.journal.client_errors import HANGING_HINT
 from ballast.adapters.journal.log import TopicLog
 from ballast.adapters.journal.loss import TopicMark
 from ballast.adapters.journal.topic import TopicJournal
-from ballast.errors import BallastError, Fenced, JournalLost, LockHeld
+from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Record, Request, begun_in, begun_record
 from ballast.sandbox import Sandbox
@@ -429,6 +431,38 @@ def remade(journal: TopicJournal, told: list[str] | None = None) -> bool:
     return True
 
 
+def leave_hanging(cluster: Sandbox, topic: str) -> None:
+    """Write one record of a transaction that nothing ends: its coordinator was never told that the topic belongs to it.
+
+    What the loss of a transaction's markers in an unclean election leaves behind, without waiting for one.
+    """
+    producer = KafkaProducer(
+        bootstrap_servers=cluster.bootstrap_server, transactional_id=f"hanging-{topic}", max_block_ms=60_000
+    )
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer._transaction_manager._partitions_in_transaction.add(TopicPartition(topic, 0))
+    producer.send(topic, key=b"record/of-another", value=None, partition=0).get(60)
+    producer.close(timeout=0)
+
+
+def test_a_transaction_that_does_not_end_is_named_with_what_ends_it(zk23: Sandbox) -> None:
+    """The holder says so within its time-out: what stands behind that transaction is not read."""
+    name = uuid.uuid4().hex[:8]
+    own = handle(zk23, name)
+    own.acquire(this_process("the test", lease_s=LEASE_S), wait_s=60)
+    own.append([Record("run/1", {"moves": 3})])
+    leave_hanging(zk23, f"journal-{name}")
+    began_s = time.monotonic()
+    with pytest.raises(Unavailable) as told:
+        own.read()
+    assert time.monotonic() - began_s < 60
+    assert told.value.message == f"A transaction in journal-{name} does not end."
+    assert told.value.hint == HANGING_HINT
+    own.append([Record("run/1", {"moves": 4})])
+    own.close()
+
+
 @pytest.fixture
 def sandbox(own_cluster: ClusterFactory) -> Sandbox:
     """Five brokers of the test's own."""
@@ -473,6 +507,35 @@ def test_a_run_outlives_its_journal(s: Scene) -> None:
     assert run.ended
     assert len(run.moves) == 2
     assert "(deleted)" in out
+
+
+def test_a_run_whose_journal_gets_a_hanging_transaction_ends_and_restores_what_it_owes(
+    own_cluster: ClusterFactory, tmp_path: Path
+) -> None:
+    """It can still write; that the journal cannot be read is told with what ends it, to it and to each later command.
+
+    Brokers refuse records of a transaction that its coordinator does not know since 3.6, unless they are told not to look.
+    """
+    sandbox = own_cluster(brokers=4, broker_configs={"transaction.partition.verification.enable": "false"})
+    with scene(sandbox, tmp_path) as s:
+        s.topic("t", {0: (1, 2), 1: (2, 1)}, mib=16)
+        for broker in sandbox.broker_ids:
+            for rate in RATES:
+                s.change(ConfigChange(ConfigResource("broker", str(broker)), rate, "set", THEIRS))
+        process = s.ballast("apply", *APPLY, str(s.plan("t", {0: (3, 2), 1: (4, 1)})))
+        until(lambda: bool(s.cluster.reassignments()), "the first move is in flight")
+        leave_hanging(sandbox, JOURNAL_TOPIC)
+        out, story = process.communicate(timeout=240)
+        assert process.returncode == 0, (out, story)
+        result = ending(out)
+        assert (result["status"], result["throttlesToRestore"]) == ("done", [])
+        assert s.throttles("t") == own(s)
+        (note,) = [e for e in events(out) if e.get("code") == "journal-not-read"]
+        assert f"A transaction in {JOURNAL_TOPIC} does not end." in note["text"]
+        assert "kafka-transactions.sh abort" in note["text"]
+        said = s.told("runs")
+        assert f"A transaction in {JOURNAL_TOPIC} has not ended" in said
+        assert "kafka-transactions.sh abort" in said
 
 
 def test_a_user_who_leaves_while_the_journal_takes_nothing_is_told_what_is_owed(s: Scene, sandbox: Sandbox) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.plan import Move, Plan
-from ballast.executor.driver.events import RunEnded
+from ballast.errors import Unavailable
+from ballast.executor.driver.events import MoveChanged, RunEnded
 from ballast.executor.driver.notes import Note
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.step import Command
-from ballast.ports.journal import FORGOTTEN, JOURNAL_TOPIC, Request
+from ballast.ports.journal import FORGOTTEN, JOURNAL_TOPIC, Record, Request
 
 POLICY = ExecutionPolicy(throttle=5 * MB)
 MINUTE_MS = 60_000
@@ -127,3 +130,21 @@ def test_the_lock_counts_one_move_as_one() -> None:
     s.world.clock.after(10, look)
     s.driver.execute(one_move(s), POLICY, run_id="r")
     assert seen == ["run r: test, 0 of 1 move ended"]
+
+
+def test_a_run_that_has_ended_is_told_so_though_its_journal_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can be written: what the run owes is put back, and only the tidying of old runs is left to the next one."""
+    s = scene()
+    read = s.journal.read
+
+    def unreadable() -> Sequence[Record]:
+        if any(m.after.code == "verified" for m in s.ears.heard if isinstance(m, MoveChanged)):
+            raise Unavailable("A transaction does not end.", hint="Abort it.")
+        return read()
+
+    monkeypatch.setattr(s.journal, "read", unreadable)
+    result = s.driver.execute(one_move(s), POLICY, run_id="r")
+    assert (result.status, result.throttles_to_restore) == ("done", ())
+    assert s.throttles() == {}
+    told = {"error": "unavailable", "message": "A transaction does not end. Abort it."}
+    assert [n for n in notes(s) if n.code == "journal-not-read"] == [Note("journal-not-read", told)]

@@ -6,6 +6,7 @@ Nothing here writes records or knows what they mean; ``journal.topic`` does both
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -30,6 +31,8 @@ from ballast.adapters.kafka import librdkafka
 from ballast.adapters.kafka.identity import ClusterIdentity
 from ballast.errors import Refused, Unavailable
 from ballast.ports.journal_codec import Entry
+
+log: Final = logging.getLogger(__name__)
 
 T = TypeVar("T")
 REPLICAS: Final = 3
@@ -69,6 +72,8 @@ class TopicLog:
         """Every record below this offset was handed over."""
         self._ahead: ck.Message | None = None
         """A record beyond the end that was asked for; the consumer will not give it again."""
+        self._open_at: int | None = None
+        """Where the transaction began of which it was said last that it had not ended."""
         self._renewed_s = float("-inf")
         """When clients were last replaced, on the monotonic clock."""
 
@@ -173,8 +178,19 @@ class TopicLog:
             if time.monotonic() > deadline:
                 if whole:
                     raise Unavailable(f"A transaction in {self.topic} does not end.", hint=HANGING_HINT)
+                self._tell_open(stable)
                 return stable
             time.sleep(0.01)
+
+    def _tell_open(self, stable: int) -> None:
+        """Say once of each transaction that stays open that a reader does not know what stands behind it."""
+        if self._open_at != stable:
+            self._open_at = stable
+            log.warning(
+                "A transaction in %s has not ended; what was written after it is not known here yet. If it stays so: %s",
+                self.topic,
+                HANGING_HINT,
+            )
 
     def _high_watermark(self, try_s: float) -> int:
         asked = self._admin().list_offsets(

@@ -410,6 +410,16 @@ class Driver:
         self._journal.check()
         self._keeping.require_in_time(began_s)
 
+    def _drop_expired(self) -> None:
+        """Forget old runs; where the journal cannot be read to its end now, the next run's end does it."""
+        try:
+            records = self._journal.read()
+        except Unavailable as silence:
+            self._note(Note("journal-not-read", {"error": silence.id, "message": str(silence)}))
+            return
+        if old := expired(records):
+            self._journal.append(old)
+
     # --- requests, inbound rates, the end
 
     def _take_requests(self) -> None:
@@ -466,8 +476,7 @@ class Driver:
         self._write([])
         if not run.ended:
             return self._left(run, began_s)
-        if old := expired(self._journal.read()):
-            self._journal.append(old)
+        self._drop_expired()
         owed: dict[Setting, Outcome] = {}
         if self._throttler.ledger:
             try:
