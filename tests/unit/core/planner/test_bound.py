@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.core.planner.clusters import cluster, clusters
 
-from ballast.core.cluster import ClusterState
+from ballast.core.cluster import ClusterState, SmallInts
 from ballast.core.planner import (
     Balance,
     ChangeReplicationFactor,
@@ -27,6 +27,7 @@ from ballast.core.planner import (
     bound_ascent,
     bound_branch,
     bound_program,
+    linear,
     plan,
 )
 from ballast.core.planner.bound import ASCENT, BY_BROKER, FILLING, WHOLE, Bound, bound_of
@@ -164,7 +165,7 @@ class Work:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.programs: dict[int, int] = {}
         self.slots = 0
-        solve, look = bound_program.solve, bound_ascent._look
+        solve, look = linear.solve, bound_ascent._look
         kept: list[Any] = []
 
         def solved(solver: Any, what: str, **options: Any) -> Any:
@@ -182,7 +183,7 @@ class Work:
         monkeypatch.setattr(bound_ascent, "_look", looked)
 
 
-def spread_by_size(p: Problem) -> Ints:
+def spread_by_size(p: Problem) -> SmallInts:
     """Each partition, the largest first, on the brokers that lack most of what they lack least of; racks apart."""
     share, load = (p.share * p.unit).astype(np.float64), np.zeros(p.share.shape)
     placement = p.home.copy()

@@ -52,8 +52,9 @@ def test_a_range_that_cannot_be_met_is_named_with_how_far_it_is_missed(made: Pla
     too_much, too_little = slow - (1 + BAND) * LESS, (1 - BAND) * MORE - fast
     assert missed.values["outside"] == pytest.approx(too_much / LESS, abs=0.02)
     in_shares = 4 * 2 * (too_much + too_little)
-    assert missed.values["missed"] == pytest.approx(in_shares, rel=0.02)
-    assert missed.values["missed"] <= in_shares * 1.0001
+    proven = missed.values["missed"]
+    assert isinstance(proven, float)
+    assert 0.98 * in_shares <= proven <= 1.0001 * in_shares
 
 
 def test_ranges_that_can_be_met_do_not_pay_for_one_that_cannot(made: Plan) -> None:
