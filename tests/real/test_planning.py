@@ -122,7 +122,7 @@ def test_a_broker_is_taken_away_in_phases(scene: tuple[Sandbox, OpenCluster], tm
         opened.cluster.create_topic("late", {0: (4, 1), 1: (2, 4)})
         assert second.wait(timeout=DEADLINE_S) == 0, (tmp_path / "second").read_text()
     text = (tmp_path / "second").read_text()
-    assert text.index("resumes") < text.index("replicas go to others"), "it planned beside a run that was left"
+    assert text.index("resumed") < text.index("replicas go to others"), "it planned beside a run that was left"
     assert text.rstrip().endswith("it can be stopped safely.")
     # The process has ended; brokers that it did not ask hear of its last steps a moment later.
     becomes(lambda: 4 in set(opened.cluster.snapshot().partitions.replica.tolist()), wanted=False)

@@ -118,7 +118,7 @@ class _Retiring:
         self.data = data.plan
         if data is step or data.plan is None:
             return step.sentence + _bytes(step)
-        return f"{step.sentence} Then {data.sentence[0].lower()}{data.sentence[1:]}{_bytes(data)}"
+        return f"{step.sentence} {data.then}{_bytes(data)}"
 
     def wait(self, step: Step, say: Say) -> bool:
         """Look again later?  Waits while there is a reason to; raises when it has lasted too long."""

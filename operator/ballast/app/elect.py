@@ -9,7 +9,6 @@ from ballast.app.journal_reading import read_drained
 from ballast.app.runs import Session
 from ballast.app.teller import Say
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.cluster.drain import refuse_drained
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.leadership import elections, imbalance
 from ballast.core.leadership.limits import CLUSTER, imbalance_percentage
@@ -18,7 +17,7 @@ from ballast.core.plan import Plan
 from ballast.core.planner import PlannerPolicy
 from ballast.core.stock.checks import check_election
 from ballast.core.wording import human_brokers, human_elections, planned_elections
-from ballast.errors import UsageError
+from ballast.errors import Refused, UsageError
 from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
 
@@ -60,7 +59,7 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
         names = electable(state, chosen(state, asked), preferred, unclean=asked.unclean)
     if not asked.unclean:
         drained = read_drained(session.opened, state, say)
-        refuse_drained(preferred, drained, "Leaders would be elected on", "Leave it out")
+        _refuse_drained(preferred & drained)
         names = without_drained(state, names, policy.with_drained(drained).draining, say)
     if not names:
         say(
@@ -79,6 +78,14 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
         elections=tuple(names),
     )
     return session.carry_out(plan, ExecutionPolicy(), unclean=asked.unclean)
+
+
+def _refuse_drained(brokers: frozenset[int]) -> None:
+    if brokers:
+        raise Refused(
+            f"Drained brokers are not elected: {human_brokers(sorted(brokers))}.",
+            hint=f"Leave it out, or end the drain first: ballast drains end {min(brokers)} (or balance.draining of the settings).",
+        )
 
 
 def over_threshold(state: ClusterState, given: float | None, say: Say) -> list[TopicPartition]:
@@ -124,7 +131,7 @@ def electable(
 def without_drained(
     state: ClusterState, names: list[TopicPartition], draining: frozenset[int], say: Say
 ) -> list[TopicPartition]:
-    """The partitions whose preferred leader is no drained broker, which gives it away again; tells of the others.
+    """The partitions whose preferred leader is no drained broker, which would lose it again; tells of the others.
 
     One without any leader is elected all the same: it cannot be written to, nor copied from.
     """

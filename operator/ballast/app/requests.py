@@ -27,7 +27,7 @@ def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str, say:
     request_id = uuid.uuid4().hex
     by = this_process(f"ballast {kind}").description
     log.request(Request(request_id, kind, by, time.time_ns() // 1_000_000, body))
-    say(f"Asked {holder.description} to {what}.")
+    say(f"Requested from {holder.description}: {what}.")
     deadline = time.monotonic() + ANSWER_WITHIN_S
     while time.monotonic() < deadline:
         for request in log.requests():
@@ -36,5 +36,5 @@ def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str, say:
                     raise Refused(f"{holder.description} refuses to {what}: {request.answer}")
                 return request.answer
         time.sleep(LOOK_S)
-    say("It does not answer.")
+    say("No answer.")
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from ballast.app.apply import outline
 from ballast.app.requests import ask_holder
@@ -17,6 +18,8 @@ from ballast.executor.machine.run import Run
 from ballast.executor.machine.step import Command
 from ballast.ports.journal import Journal
 from ballast.wiring.runs import find_run, journal_to_look_at, runs_of
+
+_VERBS: Final = {Command.CANCEL: "Cancel", Command.ROLLBACK: "Roll back"}
 
 
 def stop(session: Session, command: Command, run_id: str | None) -> int:
@@ -35,11 +38,11 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
         if command is Command.ROLLBACK:
             state = session.opened.cluster.snapshot(configs=False)
             session.teller.say(f"{way_back(run, state)}.")
-        session.teller.confirm(f"{command.value.capitalize()} run {run.id} ({run.intent})?")
+        session.teller.confirm(f"{_VERBS[command]} run {run.id} ({run.intent})?")
         what = f"{command.value} run {run.id}"
         told = None if run.ended else ask_holder(log, command.value, {"run": run.id}, what, session.teller.say)
         if told is not None:
-            session.teller.say(f"It answers: {told}. Follow it with: ballast runs show {run.id}")
+            session.teller.say(f"Answer: {told}. Follow it with: ballast runs show {run.id}")
             return 0
     finally:
         log.close()
@@ -53,7 +56,7 @@ def way_back(run: Run, state: ClusterState) -> str:
     left = fitted(back, found, state)
     told = [outline(left)] if not left.is_empty else []
     if not run.ended:
-        told.append(f"{human_many(sum(1 for _ in run.open_moves), 'open move')} of it cancelled first")
+        told.append(f"{human_many(sum(1 for _ in run.open_moves), 'open move')} cancelled first")
     if not told:
         told.append(f"{back.intent}: nothing has to be moved back")
     if found.changed or found.gone or found.recreated:

@@ -166,9 +166,15 @@ def execution_options(command: F) -> F:
         ),
         click.option("--one-batch", is_flag=True, help="Start the next moves only when all before have ended."),
         click.option("--bytes-at-once", type=Rate(), metavar="BYTES", help="Maximum bytes in flight."),
-        click.option("--moves-at-once", type=click.IntRange(1), help="Most moves in flight in the cluster."),
-        click.option("--moves-out", type=click.IntRange(1), help="Most moves one broker sends at a time."),
-        click.option("--moves-in", type=click.IntRange(1), help="Most replicas one broker receives at a time."),
+        click.option(
+            "--moves-at-once", type=click.IntRange(1), metavar="N", help="Maximum concurrent moves in the cluster."
+        ),
+        click.option(
+            "--moves-out", type=click.IntRange(1), metavar="N", help="Maximum concurrent outgoing moves per broker."
+        ),
+        click.option(
+            "--moves-in", type=click.IntRange(1), metavar="N", help="Maximum concurrent incoming replicas per broker."
+        ),
         click.option(
             "--link",
             type=Rate(),

@@ -1,8 +1,8 @@
 """What a person or a program sees while a run goes on, and what Ctrl-C does.
 
 The driver runs in a thread of its own so that the lease is renewed while a question stands on the screen.  Signal handlers
-only count.  The first Ctrl-C asks (leave it running, cancel, roll back, go on); the second leaves at once, which is always
-safe: what was begun is in the journal and a later start takes it up.  Without a terminal the first one leaves.
+only count.  The first Ctrl-C asks (leave it running, cancel, roll back, go on); the second stops without waiting, which is
+always safe: what was begun is in the journal and a later start resumes it.  Without a terminal the first one leaves.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def sentence(happening: Happening) -> str | None:
 
     match happening:
         case events.RunBegan(run, resumed):
-            verb = "resumes" if resumed else "begins"
+            verb = "resumed" if resumed else "begins"
             parts = work_of(m.move for m in run.moves.values()).parts()
             parts += [human_elections(len(run.elections), unclean=run.unclean)] if run.elections else []
             return f"Run {run.id} {verb}: {run.intent} ({', '.join(parts) or 'nothing'})."
@@ -312,8 +312,8 @@ def _cut_short(driver: Driver, screen: Screen) -> RunResult:
     from ballast.executor.driver.events import RunEnded
 
     if driver.run is None:
-        raise Interrupted("Left at once; nothing was sent.")
-    say("Left at once: the cluster or the journal does not answer.")
+        raise Interrupted("Stopped without waiting; nothing was sent.")
+    say("Stopped without waiting: the cluster or the journal does not answer.")
     left = replace(
         summary(driver.run, "left", 0.0),
         throttles_to_restore=driver.throttles_to_restore(),
@@ -338,11 +338,11 @@ def _counted(signals: deque[int]) -> Iterator[None]:
 
 
 QUESTION: Final = (
-    "\n  l  leave it running; a later start takes it up (ballast runs resume)\n"
+    "\n  l  leave it running; resume later with ballast runs resume\n"
     "  c  cancel: reassignments in progress are cancelled, finished ones stay\n"
-    "  r  roll back: restore all replica lists\n"
+    "  r  roll back: return every partition to its old replicas\n"
     "  g  go on\n"
-    "What now? [l/c/r/g] (Ctrl-C again leaves at once) "
+    "What now? [l/c/r/g] (Ctrl-C again stops without waiting) "
 )
 
 
@@ -351,7 +351,7 @@ def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> float |
     from ballast.executor.machine.step import Command
 
     if signal.SIGTERM in signals or not sys.stdin.isatty():
-        stays = ": moves in flight go on by themselves, and a later start of Ballast takes the run up"
+        stays = ": moves in flight go on in the cluster; resume later with ballast runs resume"
         say(f"Leaving{stays if driver.run is not None else ''}.")
         driver.leave()
         return time.monotonic()

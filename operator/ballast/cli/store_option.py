@@ -19,7 +19,7 @@ def store_option(command: F) -> F:
     option = click.option(
         "--store",
         metavar="FOLDER|URL",
-        help="Where samples and models are: a folder, s3://…, gs://… or abfss://….  [default: samples.store of the settings]",
+        help="Where samples and models are: a folder, s3://…, gs://… or abfss://….  [default: settings (samples.store)]",
     )
     return option(command)
 

@@ -90,6 +90,6 @@ def human_replicas(ids: Iterable[int]) -> str:
     return ",".join(map(str, ids)) or "-"
 
 
-def human_brokers(ids: Sequence[int], limit: int = 5) -> str:
-    """``[3]`` as ``broker 3``, ``[3, 4]`` as ``brokers 3, 4``."""
-    return f"broker{'' if len(ids) == 1 else 's'} {human_names(ids, limit)}"
+def human_brokers(ids: Sequence[int], limit: int = 5, *, start: bool = False) -> str:
+    """``[3]`` as ``broker 3``, ``[3, 4]`` as ``brokers 3, 4``; at the ``start`` of a sentence as ``Broker 3``."""
+    return f"{'B' if start else 'b'}roker{'' if len(ids) == 1 else 's'} {human_names(ids, limit)}"

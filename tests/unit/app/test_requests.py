@@ -42,7 +42,7 @@ def test_what_the_holder_answers_is_told(daemon: MemoryJournal, monkeypatch: pyt
     answering(monkeypatch, daemon, "Ada cancelled run r.", refused=False)
     said: list[str] = []
     assert ask_holder(daemon, "cancel", {"run": "r"}, "cancel run r", said.append) == "Ada cancelled run r."
-    assert said == ["Asked the daemon to cancel run r."]
+    assert said == ["Requested from the daemon: cancel run r."]
 
 
 def test_a_refusal_is_an_error(daemon: MemoryJournal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def test_without_an_answer_the_caller_goes_on_alone(daemon: MemoryJournal) -> No
     """No holder is not asked; one that says nothing is named."""
     said: list[str] = []
     assert ask_holder(daemon, "cancel", {"run": "r"}, "cancel run r", said.append) is None
-    assert said[-1] == "It does not answer."
+    assert said[-1] == "No answer."
     daemon.release()
     said.clear()
     assert ask_holder(daemon, "cancel", {"run": "r"}, "cancel run r", said.append) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.core.wording import human_time
+from ballast.core.wording import human_brokers, human_time
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,10 @@ from ballast.core.wording import human_time
 def test_a_time_is_said_in_the_unit_that_fits_it(seconds: float, said: str) -> None:
     """Seconds up to a minute and a half, minutes as far, hours up to two days."""
     assert human_time(seconds) == said
+
+
+def test_brokers_begin_a_sentence_with_a_capital() -> None:
+    """One and several."""
+    assert human_brokers([3], start=True) == "Broker 3"
+    assert human_brokers([3, 4], start=True) == "Brokers 3, 4"
+    assert human_brokers([3, 4]) == "brokers 3, 4"

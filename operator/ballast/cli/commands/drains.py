@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=GroupWithDefault, default="list")
 def drains() -> None:
-    """List brokers that were drained on the page (list, meant when nothing is named), end a drain (end)."""
+    """List brokers that were drained on the page (default), end a drain."""
 
 
 @drains.command("list")
@@ -67,7 +67,7 @@ def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterO
             _require(log, broker)
             told = ask_holder(log, "end-drain", {"broker": str(broker)}, f"end the drain of broker {broker}", say)
             if told is not None:
-                say(f"It answers: {told}")
+                say(f"Answer: {told}")
                 return 0
         finally:
             log.close()

@@ -21,8 +21,8 @@ from ballast.core.named_brokers import NamedBrokers
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help='Partitions as Kafka\'s tool takes them: {"partitions": [{"topic": "a", "partition": 0}]}.',
 )
-@click.option("--topic", "topics", multiple=True, help="Only this topic; may be repeated.")
-@click.option("--partition", type=click.IntRange(0), help="Only this partition of the one --topic given.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; may be repeated.")
+@click.option("--partition", type=click.IntRange(0), metavar="N", help="Only this partition of the one --topic given.")
 @click.option("--brokers", type=BROKERS, help="Only partitions that these brokers should lead.")
 @click.option(
     "--election-type",
@@ -36,8 +36,8 @@ from ballast.core.named_brokers import NamedBrokers
     type=click.FloatRange(0, 100),
     default=None,
     metavar="PERCENT",
-    help="Elect on brokers that do not lead more than this share of the partitions that prefer them.  "
-    "[default: as in the settings, else the cluster's own with ZooKeeper, else 10]",
+    help="Elect where leader imbalance exceeds this percentage.  "
+    "[default: settings, else the cluster's own with ZooKeeper, else 10]",
 )
 @click.option("--all", "everything", is_flag=True, help="Elect on every broker, however small its share.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -61,8 +61,8 @@ def elect(
 ) -> int:
     """Run preferred leader elections, or unclean ones, which may choose any live replica.
 
-    Without partitions, topics or brokers it elects as Kafka's controller does: on the brokers over the threshold.  Leaders do
-    not return to a broker that is drained.
+    Without partitions, topics or brokers it elects as Kafka's controller does: on the brokers over the threshold.
+    Drained brokers are not elected.
     """
     from ballast.app.elect import Election
     from ballast.app.elect import elect as hold

@@ -59,14 +59,14 @@ def spark_options(command: F) -> F:
         click.option(
             "--driver-memory",
             metavar="SIZE",
-            help="Heap of the embedded JVM.  [default: pipeline.driver_memory of the settings, else 2g]",
+            help="Heap of the embedded JVM.  [default: settings, else 2g]",
         ),
         click.option(
             "--spark",
             envvar="BALLAST_SPARK",
             metavar="MASTER",
             help="local[*], spark://host:port, k8s://… or sc://host:port (Spark Connect).  "
-            "[default: pipeline.spark of the settings, else local[*]]",
+            "[default: settings, else local[*]]",
         ),
         config_option,
     ):

@@ -31,7 +31,7 @@ ANSWER_WITHIN_S = 20.0
 
 @click.group(cls=GroupWithDefault, default="list")
 def runs() -> None:
-    """List runs (list, meant when nothing is named), show one (show), go on with one that was left (resume)."""
+    """List runs (default), show one, resume an open one."""
 
 
 @runs.command("list")
@@ -39,7 +39,7 @@ def runs() -> None:
 @output_option("Runs")
 @cluster_options
 def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
-    """List runs, newest first, and who acts now."""
+    """List runs, newest first, and the lock's holder."""
     from ballast.wiring.runs import journal_to_look_at, summaries_of
 
     with cluster.open() as opened:
@@ -106,7 +106,7 @@ def _when(ms: int) -> str:
 
 
 def _status(run: Run | RunSummary) -> str:
-    return run.status.value if run.ended else f"open ({run.phase.value})"
+    return run.status.value if run.ended else run.phase.value
 
 
 def _figures(run: RunSummary) -> RunFigures:
@@ -178,7 +178,7 @@ def _document(run: Run, ledger: Iterable[Setting]) -> RunDocument:
 @output_option("Run")
 @cluster_options
 def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptions) -> int:
-    """Show the details of RUN: every move, how it ended and why, and which throttles stand."""
+    """Show the details of RUN: every move, how it ended and why, and active throttles."""
     from ballast.executor.journal.ledger import load_ledger
     from ballast.wiring.runs import find_run, journal_to_look_at
 
@@ -211,7 +211,7 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
     out = console()
     out.print(render_table(columns, rows, out.width))
     if ledger:
-        say(f"Throttle settings that Ballast still holds: {', '.join(map(str, ledger))}.")
+        say(f"Throttles not yet removed: {', '.join(map(str, ledger))}.")
     return 0
 
 

@@ -89,7 +89,7 @@ class Run(Document):
     moves: list[RunMove]
     elections: list[RunElection]
     throttles_standing: list[str]
-    """Throttle settings that Ballast still holds."""
+    """Throttle settings that Ballast has not yet removed."""
 
 
 class RunBegan(Document):

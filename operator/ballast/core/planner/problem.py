@@ -187,7 +187,7 @@ def _assumptions(state: ClusterState) -> tuple[str, ...]:
         one = len(silent) == 1
         verb, whom = ("does", "it") if one else ("do", "them")
         told.append(
-            f"{human_brokers(silent).capitalize()} {verb} not answer, though the cluster lists {whom} as alive: "
+            f"{human_brokers(silent, start=True)} {verb} not answer, though the cluster lists {whom} as alive: "
             f"the plan counts on {whom}."
         )
     return tuple(told)

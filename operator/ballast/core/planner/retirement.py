@@ -38,6 +38,8 @@ class Step:
 
     phase: Phase
     sentence: str
+    then: str
+    """The same, said after the sentence of a step before it."""
     plan: Plan | None = None
 
 
@@ -54,22 +56,23 @@ def next_step(
     demoted = plan(state, Demote(brokers=brokers), loads=loads, policy=policy)
     if leadership and not demoted.is_empty:
         count = len({*(m.name for m in demoted.moves), *demoted.elections})
-        return Step(
-            Phase.LEADERSHIP, f"{named}: leadership of {human_many(count, 'partition')} goes to others (free).", demoted
-        )
+        goes = f"leadership of {human_many(count, 'partition')} goes to others (free)."
+        return Step(Phase.LEADERSHIP, f"{named}: {goes}", f"Then {goes}", demoted)
     emptied = plan(state, Decommission(brokers=brokers), loads=loads, policy=policy)
     if emptied.moves:
-        return Step(Phase.DATA, f"{named}: {len(emptied.moves):,} replicas go to others.", emptied)
+        go = f"{human_many(len(emptied.moves), 'replica')} {'goes' if len(emptied.moves) == 1 else 'go'} to others."
+        return Step(Phase.DATA, f"{named}: {go}", f"Then {go}", emptied)
     held, moving = held_by(state, brokers), held_by(state, brokers, moving=True)
     if moving:
-        return Step(Phase.WAITING, f"{named}: {moving:,} partitions on it are being moved already.")
+        busy = f"{moving:,} partitions on it are being moved already."
+        return Step(Phase.WAITING, f"{named}: {busy}", f"Then it waits: {busy}")
     if held:
         first = emptied.obstacles[0] if emptied.obstacles else None
         why = f": {first.subject}: {first.detail}" if first is not None else ""
-        return Step(Phase.STUCK, f"{named} still holds {human_many(held, 'partition')} that cannot go{why}.", emptied)
-    return Step(
-        Phase.SAFE, f"{named} holds no replica and leads nothing: it can be stopped safely.{_besides(state, brokers)}"
-    )
+        holds = f"holds {human_many(held, 'partition')} that cannot go{why}."
+        return Step(Phase.STUCK, f"{named} still {holds}", f"Then it still {holds}", emptied)
+    stops = f"holds no replica and leads nothing: it can be stopped safely.{_besides(state, brokers)}"
+    return Step(Phase.SAFE, f"{named} {stops}", f"Then it {stops}")
 
 
 def held_by(state: ClusterState, brokers: frozenset[int], *, moving: bool = False) -> int:

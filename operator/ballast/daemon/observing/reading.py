@@ -82,7 +82,7 @@ class Reading:
             wait, rack = ("waits", "its rack") if len(waiting) == 1 else ("wait", "their rack")
             until = datetime.fromtimestamp(self.clock.now_ms() / 1000 + until_s - now_s, UTC)
             said.append(
-                f"{human_brokers(waiting).capitalize()} {wait} until {until:%Y-%m-%d %H:%M:%S} UTC: "
+                f"{human_brokers(waiting, start=True)} {wait} until {until:%Y-%m-%d %H:%M:%S} UTC: "
                 f"broker {returned} of {rack} came up, and the rest usually follows."
             )
         return " ".join(said)

@@ -105,7 +105,7 @@ class BalanceCheck:
         )
         if not empty:
             return []
-        return [f"{human_brokers(empty).capitalize()} {_be(empty)} empty and may be stopped."]
+        return [f"{human_brokers(empty, start=True)} {_be(empty)} empty and may be stopped."]
 
     def _conclude(self, dear: Plan, proposed: list[str]) -> None:
         """Show what the check found, in one word and one sentence; nothing where a run began meanwhile: its end brings the next check."""
@@ -171,7 +171,7 @@ class RepairCheck:
         held = {} if ActionKind.REPAIR in self.proposals.approved else self.reading.held()
         waits = "" if not held else self.reading.held_reason(dead)
         have = "has" if len(dead) == 1 else "have"
-        headline = f"{human_brokers(sorted(dead)).capitalize()} {have} been gone for longer than {human_time(grace_s)}."
+        headline = f"{human_brokers(sorted(dead), start=True)} {have} been gone for longer than {human_time(grace_s)}."
         if due := dead - held.keys():
             headline = f"{headline} {waits}".rstrip()
             made = self.plans.make(state, Evacuate(brokers=due, keep_racks=True))

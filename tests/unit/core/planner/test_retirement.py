@@ -61,6 +61,15 @@ def test_what_cannot_go_is_named() -> None:
     step = next_step(cluster((1, 2, 4), brokers=2), FOUR, leadership=False)
     assert step.phase is Phase.STUCK
     assert "still holds 1 partition that cannot go: t-0" in step.sentence
+    assert step.then.startswith("Then it still holds 1 partition that cannot go: t-0")
+
+
+def test_a_step_can_be_said_after_another() -> None:
+    """The brokers are not named a second time."""
+    data = next_step(cluster((4, 1), (1, 4), brokers=4), FOUR, leadership=False)
+    assert (data.sentence, data.then) == ("Broker 4: 2 replicas go to others.", "Then 2 replicas go to others.")
+    safe = next_step(cluster((1, 2), brokers=4), FOUR)
+    assert safe.then == "Then it holds no replica and leads nothing: it can be stopped safely."
 
 
 def test_a_move_in_flight_is_waited_for() -> None:

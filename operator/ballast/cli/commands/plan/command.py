@@ -75,10 +75,10 @@ def balance(*, options: PlanOptions, cluster: ClusterOptions) -> int:
 @plan_options
 @cluster_options
 def leaders(*, measure: Measure | None, options: PlanOptions, cluster: ClusterOptions) -> int:
-    """Bring the number, the traffic and the CPU of leaders within their bands by reorders and elections: no byte moves.
+    """Bring the number, the traffic and the CPU of leaders within their bands by reorders and elections: no data is moved.
 
     With --least counts the result is the least possible maximum of leaders per broker with the fewest reorders; with --least
-    bytes it comes with the gap to a bound that nothing beats.  Brokers that are drained (--drain) get no leaders.
+    bytes it comes with the distance from the lower bound.  Brokers that are drained (--drain) get no leaders.
 
     With --cross-rack partitions are then led where less traffic crosses racks, within ranges that are met, for example
     ballast plan leaders --cross-rack --store /var/lib/ballast/store --config ballast.yaml
@@ -141,7 +141,7 @@ def evacuate(
 
 
 @plan.command(name="change-rf")
-@click.argument("topics_", nargs=-1, metavar="TOPIC…")
+@click.argument("topics_", nargs=-1, metavar="REGEX…")
 @click.option("--replication-factor", type=click.IntRange(1), required=True, help="Target replication factor.")
 @plan_options
 @cluster_options
@@ -163,7 +163,7 @@ def change_rf(
 @plan_options
 @cluster_options
 def racks(*, options: PlanOptions, cluster: ClusterOptions) -> int:
-    """Give the replicas of each partition racks of their own; move nothing else."""
+    """Make replica placement rack-aware; move nothing else."""
     return _run(Racks(selection=options.selection()), options, cluster)
 
 
@@ -178,7 +178,7 @@ def swap(*, old: int, new: int, options: PlanOptions, cluster: ClusterOptions) -
 
 
 @plan.command()
-@click.argument("topics_", nargs=-1, required=True, metavar="TOPIC…")
+@click.argument("topics_", nargs=-1, required=True, metavar="REGEX…")
 @click.option("--placement", type=PLACEMENT, default="auto", show_default=True, help=PLACEMENT_HELP)
 @click.option(
     "--replication-factor",
@@ -202,7 +202,7 @@ def place(
 ) -> int:
     """Give topics the replica lists that Kafka's own algorithm gives them, on --brokers (1,2,3) or on all.
 
-    Topics are regular expressions on the whole name. What is not fixed by --start and --shift is drawn from --seed. Shown beside it:
+    Topics are regular expressions on the whole name. Unset --start and --shift are random (--seed). Shown beside it:
     what balancing the same topics would move instead, and what the loss of one broker and of two does to the lists.
     """
     if options.topics:

@@ -203,16 +203,22 @@ _OPTIONS: Final = (
     ),
     click.option("--exclude-brokers", type=BROKERS, help="These brokers stay as they are."),
     click.option(
-        "--band", type=_FRACTION, help="How far from its share a broker may be: 0.05 is ±5 %.  [default: 0.08]"
+        "--band",
+        type=_FRACTION,
+        metavar="FRACTION",
+        help="How far from its share a broker may be: 0.05 is ±5 %.  [default: 0.08]",
     ),
     click.option("--band-of", multiple=True, metavar="RESOURCE=BAND", help="Another band for one resource."),
     click.option(
-        "--trigger", type=_FRACTION, help="Imbalance tolerated before a plan is made.  [default: --band, else 0.10]"
+        "--trigger",
+        type=_FRACTION,
+        metavar="FRACTION",
+        help="Imbalance tolerated before a plan is made.  [default: --band, else 0.10]",
     ),
     click.option(
         "--max-bytes", metavar="SIZE", help="Copy at most so much: the plan is the best balance within this limit."
     ),
-    click.option("--max-moves", type=click.IntRange(0), help="Copy at most so many replicas."),
+    click.option("--max-moves", type=click.IntRange(0), metavar="N", help="Copy at most so many replicas."),
     click.option("--deadline", type=TIME, help="Copy at most what --rate carries in this time: 2h."),
     click.option(
         "--rate",
@@ -250,7 +256,9 @@ _OPTIONS: Final = (
         metavar="FILE",
         help="Plan for the cluster in this file (from ballast snapshot) instead of a live one.",
     ),
-    click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Same seed, same plan."),
+    click.option(
+        "--seed", default=0, show_default=True, type=click.IntRange(0), metavar="N", help="Same seed, same plan."
+    ),
     output_option("Plan", "Simulation", help_text="Output format; json is the plan file that ballast apply reads."),
     click.option(
         "--format",
@@ -262,8 +270,10 @@ _OPTIONS: Final = (
     ),
     click.option("--save", "-o", type=_FILE, metavar="FILE", help="Write the plan file here as well."),
     click.option("--report", type=_FILE, metavar="FILE", help="Write one HTML page with pictures."),
-    click.option("--why", metavar="TOPIC-PARTITION", help="Why does this partition move, or stay?"),
-    click.option("--why-not", type=int, metavar="BROKER", help="Why does this broker get, or give, no more?"),
+    click.option("--why", metavar="TOPIC-PARTITION", help="Explain why this partition moves, or stays."),
+    click.option(
+        "--why-not", type=int, metavar="BROKER", help="Explain why no more replicas move to or from this broker."
+    ),
     click.option("--prove/--no-prove", default=None, help="Compute the lower bound, or only a fast estimate."),
     click.option(
         "--cross-rack/--no-cross-rack",

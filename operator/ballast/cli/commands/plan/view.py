@@ -99,7 +99,7 @@ def headline(plan: Plan) -> str:
 def cost_lines(plan: Plan, rate_bytes_per_s: int | None) -> list[str]:
     """Bytes, bound and time."""
     if not any(m.adding for m in plan.moves):
-        return ["No byte moves."] if plan.moves or plan.elections else []
+        return ["No data is moved."] if plan.moves or plan.elections else []
     if plan.bytes_moved == 0:
         if all(m.size_bytes == 0 for m in plan.moves if m.adding):
             return ["Only partitions without any data move, so no bytes."]
@@ -154,12 +154,12 @@ def _tiered_lines(plan: Plan) -> list[str]:
 
 
 _COLOCATION: Final = (
-    ("different_sets", "DIFFERENT SETS"),
+    ("different_sets", "DISTINCT REPLICA SETS"),
     ("preferred_leaders_most", "PREFERRED LEADERS, MOST"),
     ("preferred_leaders_least", "LEAST"),
-    ("inherited_most", "ONE LOST: ONE BROKER INHERITS"),
+    ("inherited_most", "MAX LEADERS TAKEN OVER (1 FAILURE)"),
     ("heirs_least", "ON BROKERS"),
-    ("pair_most", "TWO LOST: PARTITIONS LOSE TWO"),
+    ("pair_most", "PARTITIONS LOSING 2 REPLICAS (2 FAILURES)"),
     ("pair_mean", "ON AVERAGE"),
 )
 
@@ -186,7 +186,7 @@ def _special(summary: dict[str, Any], width: int) -> Iterator[tuple[Any, str]]:
 def _leads(balance: dict[str, Any], width: int) -> Any:
     """What each broker leads before and after."""
     show = human_bytes if balance["measure"] == "bytes" else human_count
-    title = "Led bytes" if balance["measure"] == "bytes" else "Preferred leaders"
+    title = "Leader bytes" if balance["measure"] == "bytes" else "Preferred leaders"
     rows: list[Row] = [[str(b["broker"]), show(b["before"]), show(b["after"])] for b in balance["brokers"]]
     return render_table([Column("Broker"), Column(f"{title} now"), Column("After")], rows, width)
 
@@ -195,7 +195,7 @@ def _quality(balance: dict[str, Any]) -> str:
     if balance["measure"] == "counts":
         return "The least possible maximum, with the fewest reorders."
     bound = human_bytes(balance["bound"])
-    return f"The maximum is {balance['gap'] * 100:.3f} % above a bound that nothing beats ({bound})."
+    return f"The maximum is {balance['gap'] * 100:.3f} % above the lower bound ({bound})."
 
 
 def _instead(balance: dict[str, Any]) -> str:
@@ -255,7 +255,7 @@ def _brokers(brokers: list[dict[str, Any]], resources: list[dict[str, Any]], wid
     for r in resources:
         rank = 0 if r["name"] in {"disk", "preferred-leaders"} else 2
         columns.append(Column(r["label"], rank=rank))
-    columns += [Column("Gets", rank=1), Column("Gives", rank=1)]
+    columns += [Column("In", rank=1), Column("Out", rank=1)]
     rows: list[Row] = []
     for b in brokers:
         row: list[str | Cell] = [str(b["broker"]) if b["alive"] else f"{b['broker']} (down)", b["rack"] or "-"]

@@ -74,18 +74,39 @@ def _file(**about: Any) -> Any:
 
 
 @click.command(cls=StockCommand)
-@click.option("--generate", "generate", is_flag=True, help="Propose a placement of topics on a list of brokers.")
-@click.option("--execute", "execute", is_flag=True, help="Start the moves of a file.")
-@click.option("--verify", "verify", is_flag=True, help="Report whether the moves of a file are done.")
-@click.option("--cancel", "cancel", is_flag=True, help="Cancel the moves of a file.")
-@click.option("--list", "list_", is_flag=True, help="List every move in flight.")
-@click.option("--bootstrap-server", "-b", envvar="BALLAST_BOOTSTRAP_SERVER", metavar="HOST:PORT,…", help="The cluster.")
+@click.option(
+    "--generate",
+    "generate",
+    is_flag=True,
+    help="Generate a candidate partition reassignment configuration. It does not execute it.",
+)
+@click.option(
+    "--execute",
+    "execute",
+    is_flag=True,
+    help="Kick off the reassignment as specified by the --reassignment-json-file option.",
+)
+@click.option(
+    "--verify",
+    "verify",
+    is_flag=True,
+    help="Verify if the reassignment completed as specified by the --reassignment-json-file option.",
+)
+@click.option("--cancel", "cancel", is_flag=True, help="Cancel an active reassignment.")
+@click.option("--list", "list_", is_flag=True, help="List all active partition reassignments.")
+@click.option(
+    "--bootstrap-server",
+    "-b",
+    envvar="BALLAST_BOOTSTRAP_SERVER",
+    metavar="HOST:PORT,…",
+    help="The server(s) to use for bootstrapping.",
+)
 @click.option("--bootstrap-controller", metavar="HOST:PORT,…", help="Not supported: Ballast talks to brokers.")
 @click.option(
     "--command-config",
     type=_file(),
     envvar="BALLAST_COMMAND_CONFIG",
-    help="Client properties in Kafka's own form (security).",
+    help="Property file containing configs to be passed to Admin Client.",
 )
 @click.option(
     "--zookeeper",
@@ -94,9 +115,16 @@ def _file(**about: Any) -> Any:
     help="For clusters that still have ZooKeeper: finds their brokers as well.",
 )
 @click.option("--config", type=_file(), envvar="BALLAST_CONFIG", help="Ballast's settings file (YAML).")
-@click.option("--topics-to-move-json-file", type=_file(), help='{"topics": [{"topic": "foo"}], "version": 1}')
-@click.option("--broker-list", metavar="0,1,2", help="Where --generate may place.")
-@click.option("--disable-rack-aware", is_flag=True, help="Let --generate ignore racks.")
+@click.option(
+    "--topics-to-move-json-file",
+    type=_file(),
+    help="Generate a reassignment configuration to move the partitions of the specified topics to the list of brokers specified by the "
+    '--broker-list option. The format to use is {"topics": [{"topic": "foo"}], "version": 1}.',
+)
+@click.option(
+    "--broker-list", metavar="0,1,2", help="The list of brokers to which the partitions need to be reassigned."
+)
+@click.option("--disable-rack-aware", is_flag=True, help="Disable rack aware replica assignment.")
 @click.option(
     "--placement",
     type=click.Choice(["auto", "classic", "kraft"]),
@@ -108,13 +136,14 @@ def _file(**about: Any) -> Any:
 @click.option(
     "--reassignment-json-file",
     type=_file(),
-    help='{"partitions": [{"topic": "foo", "partition": 1, "replicas": [1, 2], "log_dirs": ["any", "/d"]}], "version": 1}',
+    help='The JSON file with the partition reassignment configuration. The format to use is {"partitions": [{"topic": "foo", "partition": 1, "replicas": [1, 2], "log_dirs": ["any", "/d"]}], "version": 1}; '
+    '"log_dirs" is optional.',
 )
 @click.option(
     "--throttle",
     type=int,
     metavar="BYTES/S",
-    help="Limit of --execute between brokers; -1 is --no-throttle.  [default: chosen from what is known of the cluster, and "
+    help="The movement of partitions between brokers will be throttled to this value (bytes/sec); -1 is --no-throttle.  [default: chosen from what is known of the cluster, and "
     "followed while the moves run]",
 )
 @click.option(
@@ -123,7 +152,11 @@ def _file(**about: Any) -> Any:
     help="Let --execute copy at full speed, as the stock tool does where no --throttle is given.",
 )
 @click.option(
-    "--replica-alter-log-dirs-throttle", type=int, metavar="BYTES/S", help="Limit of --execute between log dirs."
+    "--replica-alter-log-dirs-throttle",
+    type=int,
+    metavar="BYTES/S",
+    help="The movement of replicas between log directories on the same broker will be throttled to this value "
+    "(bytes/sec).",
 )
 @click.option(
     "--timeout",
@@ -131,9 +164,9 @@ def _file(**about: Any) -> Any:
     default=10_000,
     show_default=True,
     metavar="MS",
-    help="Longest wait for moves between log dirs to begin.",
+    help="The maximum time in ms to wait for log directory replica assignment to begin.",
 )
-@click.option("--additional", is_flag=True, help="Let --execute add to moves in flight.")
+@click.option("--additional", is_flag=True, help="Execute this reassignment in addition to any other ongoing ones.")
 @click.option(
     "--unknown-room",
     type=click.Choice(["refuse", "allow"]),
@@ -149,7 +182,7 @@ def _file(**about: Any) -> Any:
     help="Whether --execute may add a replica where there are fewer than min.insync.replicas, though brokers refuse writes with "
     "acks=all meanwhile. Not in the stock tool.",
 )
-@click.option("--preserve-throttles", is_flag=True, help="Let --verify and --cancel leave throttles alone.")
+@click.option("--preserve-throttles", is_flag=True, help="Do not modify broker or topic throttles.")
 @click.option(
     "--clear-throttles",
     is_flag=True,

@@ -70,7 +70,7 @@ def _ask(opened: OpenCluster, action: str) -> list[str]:
         if holder is None or not holder.is_follower:
             return []
         request = request_release(log, this_process(f"{COMMAND} {action}").description, wait_s=WAIT_S)
-        say(f"{holder.description} is asked to release the lock.")
+        say(f"Requested the lock from {holder.description}.")
         return [request] if request is not None else []
     finally:
         log.close()

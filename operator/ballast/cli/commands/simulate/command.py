@@ -68,7 +68,7 @@ _INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
     metavar="FILE",
     help="Run this scenario file instead; its expectations decide the exit code (7 when one fails).",
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Random seed.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), metavar="N", help="Random seed.")
 @execution_options
 @output_option("Simulation", "Loss")
 @cluster_options

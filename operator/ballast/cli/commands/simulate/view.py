@@ -66,17 +66,17 @@ def _headline(played: Playback) -> str:
 
 
 def _aftermath(played: Playback, death: Death) -> list[str]:
-    named = human_brokers(sorted(death.brokers))
+    brokers = sorted(death.brokers)
     die = "dies" if len(death.brokers) == 1 else "die"
     if played.died_at_s is None:
-        return [f"The run is over before {named} could die; give an earlier --at."]
-    lines = [f"{named.capitalize()} {die} after {human_time(played.died_at_s)}:"]
+        return [f"The run is over before {human_brokers(brokers)} could die; give an earlier --at."]
+    lines = [f"{human_brokers(brokers, start=True)} {die} after {human_time(played.died_at_s)}:"]
     for kind, words in _TROUBLE.items():
         names = played.troubled.get(kind, [])
         if names:
             lines.append(f"  {human_many(len(names), 'partition')} {words}: {human_names(names, NAMES_SHOWN)}")
     if not any(played.troubled.values()):
-        lines.append("  Every partition keeps a leader and more replicas in sync than its minimum.")
+        lines.append("  Every partition keeps a leader and stays above min ISR.")
     if played.after is not None:
         lines.append(
             f"  At the end {len(played.after.offline):,} are offline and {len(played.after.under_replicated):,} are under-replicated."

@@ -37,7 +37,7 @@ EXIT_NEEDS_ATTENTION = 3
     type=click.FloatRange(0, 100),
     default=None,
     metavar="PERCENT",
-    help="Leader imbalance above which a broker counts as imbalanced.  [default: as in the settings, else the cluster's own with ZooKeeper, else 10]",
+    help="Leader imbalance above which a broker counts as imbalanced.  [default: settings, else the cluster's own with ZooKeeper, else 10]",
 )
 @click.option(
     "--all",

@@ -224,8 +224,8 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
     few = limit if limit is not None else status.partitions
     unhealthy = status.unhealthy
     for names, what in (
-        (unhealthy.offline, "without a leader"),
-        (unhealthy.under_min_isr, "under their min ISR"),
+        (unhealthy.offline, "offline"),
+        (unhealthy.under_min_isr, "under min ISR"),
         (unhealthy.under_replicated, "under-replicated"),
         (unhealthy.min_isr_unknown, "perhaps under min ISR (min.insync.replicas could not be read)"),
     ):
@@ -252,7 +252,7 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
     if status.deleting_topics:
         yield Cell(f"Being deleted: {human_names(status.deleting_topics, few)}")
     if status.moving:
-        yield Cell(f"{len(status.moving):,} partition{_s(status.moving)} moving.")
+        yield Cell(f"{len(status.moving):,} partition{_s(status.moving)} being reassigned.")
     stale = status.stale_throttles
     if stale:
         yield Cell(f"{len(stale)} stale throttle setting{_s(stale)}; see: ballast throttles", "yellow")
@@ -326,7 +326,7 @@ def _s(items: Sequence[object]) -> str:
 
 
 _MOVING_COLUMNS: Final = (
-    Column("MOVING", "left"),
+    Column("REASSIGNING", "left"),
     Column("REPLICAS", "left", rank=2),
     Column("ADDING", "left"),
     Column("REMOVING", "left", rank=1),

@@ -81,6 +81,7 @@ def names_of(named: Collection[NamedBrokers | None], known: Collection[int]) -> 
     "--topic",
     "topics",
     multiple=True,
+    metavar="NAME",
     help="Throttle this topic: all its replicas, unless lists are given; may be repeated.",
 )
 @click.option(
@@ -113,7 +114,7 @@ def set_throttle(
 ) -> int:
     """Set throttles by hand: rates on brokers, lists on topics, or both; they stay until ballast throttles remove.
 
-    Entries are added to the lists that stand, whose own entries stay. Rates alone, and lists alone, are fine: a throttle works
+    Entries are added to existing lists; existing entries are kept. Rates alone, and lists alone, are fine: a throttle works
     where a list names a replica and its broker has a rate.
     """
     from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
@@ -201,7 +202,7 @@ def _of_moves(state: ClusterState, file: Path) -> tuple[dict[Setting, frozenset[
 
 
 @click.command("remove")
-@click.option("--topic", "topics", multiple=True, help="Only this topic's lists; may be repeated.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic's lists; may be repeated.")
 @click.option(
     "--brokers",
     "named_brokers",
@@ -221,7 +222,7 @@ def remove_throttle(
     lock_wait: float,
     cluster: ClusterOptions,
 ) -> int:
-    """Remove what ballast throttles set has put there; what was there before comes back, what others added stays.
+    """Remove what ballast throttles set has set; previous values are restored, entries that others added are kept.
 
     A topic or broker that is named loses all its throttles, set by anyone, except those of a run of Ballast.
     """

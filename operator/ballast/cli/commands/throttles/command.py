@@ -68,7 +68,9 @@ def unread(state: ClusterState) -> list[str]:
     is_flag=True,
     help="Remove stale throttles, throttles that Ballast has not yet removed, and those set with ballast throttles set.",
 )
-@click.option("--topic", "topics", multiple=True, help="With --clean: only this topic's lists; may be repeated.")
+@click.option(
+    "--topic", "topics", multiple=True, metavar="NAME", help="With --clean: only this topic's lists; may be repeated."
+)
 @click.option("--brokers", type=BROKERS, help="With --clean: these brokers' rates as well.")
 @click.option("--yes", "-y", is_flag=True, help="With --clean: do not ask.")
 @lock_options
@@ -89,7 +91,7 @@ def list_throttles(
 
     Each is shown with the proof that it is no longer needed, and judged once more right before it goes. A rate on a broker may be a
     person's own: it goes when a stale list names its broker, or when --brokers does. What ballast throttles set
-    has put there goes too, and what was there before it comes back.
+    has set goes too, and previous values are restored.
     """
     if not clean and (topics or brokers or yes):
         raise click.UsageError("--topic, --brokers and --yes go with --clean.")
@@ -112,7 +114,7 @@ def list_throttles(
     out = console()
     out.print(render_table(columns, rows, out.width))
     if any(s.stale for s in found):
-        say("Take the stale ones away with: ballast throttles --clean")
+        say("Remove the stale ones with: ballast throttles --clean")
     return 0
 
 

@@ -54,11 +54,11 @@ _REPLICA_COLUMNS: Final = (
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", metavar="NAME")
 @output_option("Topic")
 @cluster_options
 def describe(topic: str, *, output: str, cluster: ClusterOptions) -> None:
-    """Show each partition of TOPIC: leader, replicas (AR, ISR, OSR), high watermark, and each replica's log end, lag, size.
+    """Show each partition of topic NAME: leader, replicas (AR, ISR, OSR), high watermark, and each replica's log end, lag, size.
 
     A figure that a broker did not give is shown as ? and never as zero.
     """
@@ -193,7 +193,7 @@ def _epoch(p: PartitionDescription) -> str:
 
 def _note(p: PartitionDescription) -> Cell:
     if p.moving:
-        return Cell(f"moving to {human_replicas([r.broker for r in p.replicas if not r.removing])}", "yellow")
+        return Cell(f"being reassigned to {human_replicas([r.broker for r in p.replicas if not r.removing])}", "yellow")
     if p.leader != p.preferred:
         return Cell(f"preferred leader is {p.preferred}", "yellow")
     return Cell("")

@@ -42,7 +42,7 @@ _COLUMNS: Final = (
 def list_topics(*, pattern: str | None, output: str, cluster: ClusterOptions) -> None:
     """List topics: partitions, replication factor, min ISR, size of all replicas; under-replicated, offline, reassigning partitions.
 
-    A figure that a broker did not give is shown as ? and never as zero; +? stands where the size of some replicas is not known.
+    A figure that a broker did not give is shown as ? and never as zero; +? where the size of some replicas is not known.
     """
     from ballast.core.cluster.topic_list import list_topics as listed
     from ballast.core.planner import Selection
