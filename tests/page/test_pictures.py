@@ -22,7 +22,7 @@ from tests.page.conftest import a_day, a_real_plan, a_view, uneven
 
 from ballast.daemon.acting.permission import Situation, permissions
 from ballast.daemon.acting.policy import DaemonPolicy, Mode
-from ballast.daemon.context.view import BalanceView, Board, Role, CheckReport
+from ballast.daemon.context.view import BalanceView, Board, CheckReport, Role
 from ballast.daemon.observing.figures import measure
 from ballast.daemon.observing.observe import sentence
 from ballast.ports.journal import Request

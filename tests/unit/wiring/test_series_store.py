@@ -15,7 +15,7 @@ from ballast.adapters.samples.series import SeriesStore
 from ballast.adapters.samples.store import describe, ensure_table, table_url
 from ballast.core.samples import CLUSTERS, SAMPLES, Point
 from ballast.daemon.acting.policy import DaemonPolicy
-from ballast.daemon.context.view import Board, Role, CheckResult, View
+from ballast.daemon.context.view import Board, CheckResult, Role, View
 from ballast.errors import Unavailable, UsageError
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

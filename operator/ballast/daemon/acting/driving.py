@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
 from ballast.daemon.acting.run_views import changes, run_view, throttles_to_restore
-from ballast.daemon.context.view import SETTLING, RunView, CheckResult
+from ballast.daemon.context.view import SETTLING, CheckResult, RunView
 from ballast.daemon.process.health import RUN
 from ballast.daemon.process.logs import say
 from ballast.daemon.process.loop import Beat, BeatingClock

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from ballast import __version__
 from ballast.core.cluster import UNKNOWN
-from ballast.daemon.context.view import Board, Role, RunView, CheckResult, View
+from ballast.daemon.context.view import Board, CheckResult, Role, RunView, View
 from ballast.daemon.observing.figures import Figures
 
 Sample = tuple[tuple[str, ...], float]
