@@ -38,6 +38,7 @@ from ballast.core.planner.bound_program import Program, generate
 from ballast.core.planner.bound_value import Relaxation, relaxation_of
 from ballast.core.planner.problem import Problem, problem_of
 from ballast.core.planner.scope import scope_of
+from ballast.core.planner.search import kernels
 from ballast.core.planner.search.run import search
 from ballast.core.planner.search.world import World
 
@@ -165,7 +166,7 @@ class Work:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.programs: dict[int, int] = {}
         self.slots = 0
-        solve, look = linear.solve, bound_ascent._look
+        solve, add_up = linear.solve, kernels.sum_loads
         kept: list[Any] = []
 
         def solved(solver: Any, what: str, **options: Any) -> Any:
@@ -175,12 +176,12 @@ class Work:
             self.programs[id(solver)] = self.programs.get(id(solver), 0) + steps * int(solver.getNumRow())
             return end
 
-        def looked(r: Relaxation, price: Any) -> Any:
-            self.slots += len(r.problem.home)
-            return look(r, price)
+        def looked(start: Any, placement: SmallInts, *figures: Any) -> None:
+            self.slots += len(placement)
+            add_up(start, placement, *figures)
 
         monkeypatch.setattr(bound_program, "solve", solved)
-        monkeypatch.setattr(bound_ascent, "_look", looked)
+        monkeypatch.setattr(bound_ascent, "sum_loads", looked)
 
 
 def spread_by_size(p: Problem) -> SmallInts:
