@@ -531,8 +531,9 @@ def test_a_run_whose_journal_gets_a_hanging_transaction_ends_and_restores_what_i
         assert (result["status"], result["throttlesToRestore"]) == ("done", [])
         assert s.throttles("t") == own(s)
         (note,) = [e for e in events(out) if e.get("code") == "journal-not-read"]
-        assert f"A transaction in {JOURNAL_TOPIC} does not end." in note["text"]
-        assert "kafka-transactions.sh abort" in note["text"]
+        text = str(note["text"])
+        assert f"A transaction in {JOURNAL_TOPIC} does not end." in text
+        assert "kafka-transactions.sh abort" in text
         said = s.told("runs")
         assert f"A transaction in {JOURNAL_TOPIC} has not ended" in said
         assert "kafka-transactions.sh abort" in said

@@ -133,7 +133,7 @@ def test_the_lock_counts_one_move_as_one() -> None:
 
 
 def test_a_run_that_has_ended_is_told_so_though_its_journal_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It can be written: what the run owes is put back, and only the tidying of old runs is left to the next one."""
+    """It can be written: what the run owes is put back, and only the removal of old runs is left to the next one."""
     s = scene()
     read = s.journal.read
 

@@ -42,7 +42,7 @@ def made() -> Plan:
 
 
 def test_a_range_that_cannot_be_met_is_named_with_how_far_it_is_missed(made: Plan) -> None:
-    """CPU gives way, since all else asks for the opposite; the figures are those of a calculation by hand."""
+    """CPU stays out of range, since all else asks for the opposite; the figures are those of a calculation by hand."""
     assert made.status == "misses-some-goals"
     (missed,) = made.obstacles
     assert (missed.code, missed.cause, missed.values["resource"]) == ("band", "unlike-proven", "CPU")
