@@ -54,8 +54,6 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
         "real/test_zk_run.py",
         "real/test_zk_sessions.py",
     ),
-    # Alone: it is long, and has clusters of both kinds.
-    "lost": ("real/test_journal_lost.py",),
     "session": (
         "spark/test_fleet_job.py",
         "spark/test_jobs.py",

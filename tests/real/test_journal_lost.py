@@ -446,13 +446,14 @@ def leave_hanging(cluster: Sandbox, topic: str) -> None:
     producer.close(timeout=0)
 
 
-def test_a_transaction_that_does_not_end_is_named_with_what_ends_it(zk23: Sandbox) -> None:
+@pytest.mark.parametrize("cluster", ["zk23"], indirect=True)
+def test_a_transaction_that_does_not_end_is_named_with_what_ends_it(cluster: Sandbox) -> None:
     """The holder says so within its time-out: what stands behind that transaction is not read."""
     name = uuid.uuid4().hex[:8]
-    own = handle(zk23, name)
+    own = handle(cluster, name)
     own.acquire(this_process("the test", lease_s=LEASE_S), wait_s=60)
     own.append([Record("run/1", {"moves": 3})])
-    leave_hanging(zk23, f"journal-{name}")
+    leave_hanging(cluster, f"journal-{name}")
     began_s = time.monotonic()
     with pytest.raises(Unavailable) as told:
         own.read()
@@ -531,9 +532,8 @@ def test_a_run_whose_journal_gets_a_hanging_transaction_ends_and_restores_what_i
         assert (result["status"], result["throttlesToRestore"]) == ("done", [])
         assert s.throttles("t") == own(s)
         (note,) = [e for e in events(out) if e.get("code") == "journal-not-read"]
-        text = str(note["text"])
-        assert f"A transaction in {JOURNAL_TOPIC} does not end." in text
-        assert "kafka-transactions.sh abort" in text
+        assert f"A transaction in {JOURNAL_TOPIC} does not end." in str(note["text"])
+        assert "kafka-transactions.sh abort" in str(note["text"])
         said = s.told("runs")
         assert f"A transaction in {JOURNAL_TOPIC} has not ended" in said
         assert "kafka-transactions.sh abort" in said
