@@ -33,7 +33,7 @@ def executor_tests() -> list[str]:
     return [
         str(path.relative_to(ROOT))
         for path in (
-            *sorted((units / "executor").glob("test_*.py")),
+            *sorted((units / "executor").rglob("test_*.py")),
             *sorted((units / "core" / "guards").glob("test_*.py")),
             *sorted((units / "core" / "throttles").glob("test_*.py")),
             units / "core" / "cluster" / "test_min_isr.py",

@@ -15,7 +15,7 @@ from tests.documents import validated
 
 from ballast.core.cluster import ClusterState, snapshot_file
 from ballast.core.planner import Loads
-from ballast.core.planner.cross_rack import is_nearest
+from ballast.core.planner.cross_rack.traffic import is_nearest
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
 

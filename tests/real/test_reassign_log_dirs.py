@@ -17,7 +17,7 @@ from ballast.core.plan import Place
 from ballast.core.throttles import LOG_DIR_RATE
 from ballast.executor.driver.look import partition_sizes
 from ballast.executor.machine.observation import Disks
-from ballast.executor.machine.room import coming_of_others
+from ballast.executor.machine.scheduling.room import coming_of_others
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sandbox import Sandbox, SandboxSpec
 

@@ -22,7 +22,7 @@ from ballast.core.wording import human_many
 from ballast.errors import Interrupted, Refused, UsageError
 from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.speeds import require_rates
+from ballast.executor.machine.scheduling.speeds import require_rates
 
 OnDrift = Literal["refuse", "replan", "fit"]
 """When the cluster is no longer as the plan saw it: refuse, plan the same again, or carry out the part that still holds."""

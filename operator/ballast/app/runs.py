@@ -14,8 +14,8 @@ from ballast.executor.driver.pace import CHANGE, UNTHROTTLED
 from ballast.executor.journal.ledger import not_restored
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Run
+from ballast.executor.machine.scheduling.suited import suited
 from ballast.executor.machine.step import Command
-from ballast.executor.machine.suited import suited
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import this_process
 from ballast.wiring.runs import Writer, foreseen_pace, is_settled, new_run_id, writer

@@ -31,13 +31,13 @@ SOURCES: Final = (
     "leadership.reorder_changes",
     "leadership.reorder_relax",
     "leadership.reorder_round",
-    "planner.bound_kernels",
-    "planner.problem",
-    "planner.search.arrays",
-    "planner.search.forced",
-    "planner.search.kernels",
-    "planner.search.relief",
-    "planner.search.swaps",
+    "planner.bound.kernels",
+    "planner.problem.problem",
+    "planner.search.loops.arrays",
+    "planner.search.loops.forced",
+    "planner.search.loops.kernels",
+    "planner.search.loops.relief",
+    "planner.search.loops.swaps",
 )
 """The modules with compiled loops, and those whose constants and types they take; a test holds that it is all of them."""
 

@@ -22,11 +22,11 @@ from ballast.core.cluster.min_isr import min_isr_unknown, under_min_isr, under_r
 from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.leadership.imbalance import deleting_rows
 from ballast.core.leadership.limits import Limit, imbalance_percentage
-from ballast.core.planner import cross_rack
-from ballast.core.planner.cross_rack_policy import CrossRackPolicy
+from ballast.core.planner.cross_rack import traffic as cross_rack
+from ballast.core.planner.cross_rack.policy import CrossRackPolicy
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.ranges import Range, ranges_of
+from ballast.core.planner.problem.ranges import Range, ranges_of
 from ballast.core.throttles import Setting
 from ballast.core.throttles.stale import FoundThrottle, find_throttles
 

@@ -17,7 +17,7 @@ from ballast.core.cluster.balancers import OtherBalancer
 from ballast.core.cluster.drain import Drain
 from ballast.core.cluster.topic_description import Depth, describe_topic
 from ballast.core.planner import CrossRackPolicy
-from ballast.core.planner.cross_rack import CrossRackTraffic, figures
+from ballast.core.planner.cross_rack.traffic import CrossRackTraffic, figures
 from ballast.core.status import cluster_status
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "json.md"

@@ -13,8 +13,8 @@ from ballast.cli.run_screen import sentence
 from ballast.cli.terminal import ending
 from ballast.core.cluster import UNKNOWN
 from ballast.core.plan import Move, Plan
-from ballast.core.planner.report import page
-from ballast.core.planner.summary import notes
+from ballast.core.planner.report.page import page
+from ballast.core.planner.report.summary import notes
 from ballast.daemon.acting.propose import outline as daemons
 from ballast.executor.driver.endings import summary
 from ballast.executor.driver.events import RunBegan

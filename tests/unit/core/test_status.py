@@ -26,7 +26,7 @@ from ballast.core.cluster import (
 )
 from ballast.core.cluster.balancers import other_balancers
 from ballast.core.leadership.limits import CLUSTER, SETTINGS, Limit
-from ballast.core.planner.cross_rack_policy import CrossRackPolicy
+from ballast.core.planner.cross_rack.policy import CrossRackPolicy
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.status import ClusterStatus, cluster_status, unhealthy_partitions
 from ballast.core.throttles.stale import find_throttles

@@ -23,12 +23,14 @@ def test_every_page_is_reached_from_the_readme() -> None:
 
 
 def test_unit_tests_stand_where_their_modules_stand() -> None:
-    """A file in a room's folder tests something of that room: a module's tests are found by the folder's name."""
-    rooms = {path.name for path in (ROOT / "operator" / "ballast").iterdir() if path.is_dir()}
+    """A file in a room's folder, or in one within it, tests something of that room: a module's tests are found by the folders' names."""
+    package, units = ROOT / "operator" / "ballast", ROOT / "tests" / "unit"
     astray = []
-    for path in sorted((ROOT / "tests" / "unit").rglob("test_*.py")):
-        room = path.relative_to(ROOT / "tests" / "unit").parts[0]
-        used = set(re.findall(r"\b(?:ballast|tests\.unit)\.(\w+)", path.read_text()))
-        if room in rooms and room not in used:
+    for path in sorted(units.rglob("test_*.py")):
+        rooms = path.parent.relative_to(units).parts
+        while rooms and not package.joinpath(*rooms).is_dir():
+            rooms = rooms[:-1]
+        room = ".".join(rooms)
+        if rooms and not re.search(rf"\b(?:ballast|tests\.unit)\.{re.escape(room)}\b", path.read_text()):
             astray.append(str(path.relative_to(ROOT)))
     assert astray == []

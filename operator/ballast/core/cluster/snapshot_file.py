@@ -33,7 +33,7 @@ from ballast.core.cluster.state import (
     Topic,
 )
 from ballast.core.document_errors import refuse_repeated_keys, refused
-from ballast.core.planner.cross_rack import SELECTOR
+from ballast.core.planner.cross_rack.traffic import SELECTOR
 from ballast.core.planner.loads import BYTES_IN, BYTES_OUT, CPU, Loads
 from ballast.core.throttles import LISTS, RATES
 from ballast.errors import UsageError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import with_log_dir_errors
-from ballast.core.planner.cross_rack_policy import ClientRacks, CrossRackPolicy
+from ballast.core.planner.cross_rack.policy import ClientRacks, CrossRackPolicy
 from ballast.core.planner.intents import (
     EVERYTHING,
     Balance,

@@ -12,7 +12,7 @@ from typing import Final
 
 from ballast.core.cluster import Broker, ClusterState
 from ballast.core.plan import Move, Obstacle
-from ballast.core.planner.sentences import more, obstacle
+from ballast.core.planner.report.sentences import more, obstacle
 
 ANY: Final = "any"
 """Kafka's word for leaving the choice to the broker."""

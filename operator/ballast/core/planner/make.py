@@ -10,25 +10,26 @@ import numpy as np
 from ballast.core.cluster import ClusterState, Ints, SmallInts, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.plan import Move, Obstacle, Plan
-from ballast.core.planner import cross_rack, next_plan
-from ballast.core.planner.checker import demand_sound
+from ballast.core.planner import next_plan
+from ballast.core.planner.checker.checker import demand_sound
+from ballast.core.planner.cross_rack import traffic as cross_rack
 from ballast.core.planner.dirs import with_dirs
-from ballast.core.planner.found import Found
 from ballast.core.planner.intents import Balance, Demote, Intent, Leaders, Swap
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.moves import least_known, moves_of
-from ballast.core.planner.obstacles import left_as_they_are, obstacles_of, stuck_below_min_isr, waived
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.problem import Problem, loads_before, problem_of
-from ballast.core.planner.question import Question
+from ballast.core.planner.problem.problem import Problem, loads_before, problem_of
+from ballast.core.planner.problem.question import Question
+from ballast.core.planner.problem.scope import Scope, scope_of
+from ballast.core.planner.report.obstacles import left_as_they_are, obstacles_of, stuck_below_min_isr, waived
+from ballast.core.planner.report.summary import summary_of
 from ballast.core.planner.request import dump_request
-from ballast.core.planner.scope import Scope, scope_of
+from ballast.core.planner.search.found import Found
 from ballast.core.planner.search.world import World
-from ballast.core.planner.summary import summary_of
 from ballast.errors import Infeasible
 
 if TYPE_CHECKING:
-    from ballast.core.planner.reach import Reach
+    from ballast.core.planner.problem.reach import Reach
 
 RANGES: Final = frozenset({"band", "racks-of-unlike-size"})
 """Obstacles that name ranges which are not met: alone, they call for nothing."""
@@ -53,7 +54,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     cur, after = found.world.cur, found.after
     cheap = policy.cross_rack.leaders and isinstance(intent, Balance | Leaders)
     if cheap:
-        from ballast.core.planner.cheaper import with_reasons  # noqa: PLC0415
+        from ballast.core.planner.cross_rack.cheaper import with_reasons  # noqa: PLC0415
 
         found = replace(found, moves=with_reasons(state, found.moves, loads, policy.cross_rack))
     elections = _elections(state, intent, scope, found.moves)
@@ -135,7 +136,7 @@ def _searched_once(question: Question) -> _Searched:
     found = _search(question)
     if not question.policy.cross_rack.leaders or not isinstance(question.intent, Balance | Leaders):
         return found
-    from ballast.core.planner.cheaper import with_cheaper_leaders  # noqa: PLC0415
+    from ballast.core.planner.cross_rack.cheaper import with_cheaper_leaders  # noqa: PLC0415
 
     return replace(found, found=with_cheaper_leaders(question, found.asked, found.found))
 
@@ -147,7 +148,7 @@ def _search(question: Question) -> _Searched:
     at_rest = _at_rest(question, world)
     if not at_rest and isinstance(intent, Balance):
         # Compiled code takes more than a second to load, which a cluster that needs no plan must not pay.
-        from ballast.core.planner.reach import reach_of  # noqa: PLC0415
+        from ballast.core.planner.problem.reach import reach_of  # noqa: PLC0415
 
         reach = reach_of(asked)
         if reach is not None:
@@ -157,7 +158,7 @@ def _search(question: Question) -> _Searched:
     if at_rest:
         moves, after = moves_of(question, asked, world.cur)
         return _Searched(asked, problem, reach, at_rest, Found(world, moves, after, np.zeros(len(world.cur), np.bool_)))
-    from ballast.core.planner.find import find  # noqa: PLC0415
+    from ballast.core.planner.search.find import find  # noqa: PLC0415
 
     return _Searched(asked, problem, reach, at_rest, find(question, asked, problem))
 
@@ -180,7 +181,7 @@ def _bound(
     """The least bytes that any plan could copy, and how that is known; with sizes assumed, no more than is known to be copied."""
     if not any(m.adding for m in moves):
         return 0, "no byte moves"
-    from ballast.core.planner.bound import bound_of  # noqa: PLC0415
+    from ballast.core.planner.bound.bound import bound_of  # noqa: PLC0415
 
     found = bound_of(problem, after, placement, prove=policy.prove and scope.roam)
     return least_known(found.bytes, moves), found.method

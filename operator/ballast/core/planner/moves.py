@@ -18,8 +18,8 @@ from ballast.core.planner.intents import (
     Intent,
     Swap,
 )
-from ballast.core.planner.problem import Problem, loads_before
-from ballast.core.planner.question import Question
+from ballast.core.planner.problem.problem import Problem, loads_before
+from ballast.core.planner.problem.question import Question
 from ballast.core.wording import human_many, human_percent
 
 REPAIRS = ("dead-broker", "decommission", "evacuate", "draining", "swap", "racks", "topic-rule", "replication-factor")

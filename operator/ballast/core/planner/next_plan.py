@@ -14,12 +14,12 @@ import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState
 from ballast.core.plan import Move
-from ballast.core.planner.found import Found
-from ballast.core.planner.freed_room import in_order
 from ballast.core.planner.moves import moves_of
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.problem import Problem
-from ballast.core.planner.question import Question
+from ballast.core.planner.problem.problem import Problem
+from ballast.core.planner.problem.question import Question
+from ballast.core.planner.search.found import Found
+from ballast.core.planner.search.freed_room import in_order
 from ballast.core.planner.search.world import World
 
 MOST: Final = 4

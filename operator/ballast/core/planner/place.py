@@ -27,8 +27,8 @@ from ballast.core.planner.intents import Balance, Expand, Leaders, Place, Select
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.moves import least_known
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.question import Question
-from ballast.core.planner.sentences import FEW_REPLICAS
+from ballast.core.planner.problem.question import Question
+from ballast.core.planner.report.sentences import FEW_REPLICAS
 from ballast.errors import UsageError
 
 Lists = dict[TopicPartition, tuple[int, ...]]
@@ -187,13 +187,13 @@ def make_place(
 ) -> Plan:
     """The plan to the lists that the algorithm gives."""
     # Compiled code, which the lists alone do not need.
-    from ballast.core.planner.bound import bound_of  # noqa: PLC0415
-    from ballast.core.planner.checker import demand_possible  # noqa: PLC0415
+    from ballast.core.planner.bound.bound import bound_of  # noqa: PLC0415
+    from ballast.core.planner.checker.checker import demand_possible  # noqa: PLC0415
     from ballast.core.planner.make import make  # noqa: PLC0415
-    from ballast.core.planner.problem import loads_before, problem_of  # noqa: PLC0415
+    from ballast.core.planner.problem.problem import loads_before, problem_of  # noqa: PLC0415
+    from ballast.core.planner.problem.scope import scope_of  # noqa: PLC0415
+    from ballast.core.planner.report.summary import summary_of  # noqa: PLC0415
     from ballast.core.planner.request import dump_request  # noqa: PLC0415
-    from ballast.core.planner.scope import scope_of  # noqa: PLC0415
-    from ballast.core.planner.summary import summary_of  # noqa: PLC0415
 
     policy = policy or PlannerPolicy()
     loads = loads if loads is not None else Loads.from_state(state)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ballast.core.planner.cross_rack_policy import CrossRackPolicy
+from ballast.core.planner.cross_rack.policy import CrossRackPolicy
 from ballast.core.planner.loads import DISK
 from ballast.core.planner.topic_rule import TopicRule
 from ballast.errors import UsageError

@@ -18,8 +18,8 @@ from ballast.core.cluster import ClusterState, Ints
 from ballast.core.planner.intents import Intent
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.scope import Scope, scope_of
-from ballast.core.planner.sentences import REJECTIONS, rejection
+from ballast.core.planner.problem.scope import Scope, scope_of
+from ballast.core.planner.report.sentences import REJECTIONS, rejection
 
 Value = int | float | str | None
 

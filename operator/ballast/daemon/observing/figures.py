@@ -17,8 +17,8 @@ from ballast.core.cluster import STORAGE_ERROR, UNKNOWN, ClusterState, Flags, Ga
 from ballast.core.cluster.min_isr import at_min_isr, min_isr_unknown, under_min_isr, under_replicated
 from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.planner import Loads, PlannerPolicy
-from ballast.core.planner.cross_rack import CrossRackTraffic, traffic_now
-from ballast.core.planner.ranges import Range, ranges_of
+from ballast.core.planner.cross_rack.traffic import CrossRackTraffic, traffic_now
+from ballast.core.planner.problem.ranges import Range, ranges_of
 
 DEFAULT: Final = PlannerPolicy()
 LEADER_THROTTLE = "leader.replication.throttled.replicas"

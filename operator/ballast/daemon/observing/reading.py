@@ -15,7 +15,7 @@ from ballast.daemon.context.view import Board
 from ballast.daemon.observing.patience import FailedDisks, Presence
 from ballast.errors import Unavailable
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.suited import suited
+from ballast.executor.machine.scheduling.suited import suited
 from ballast.ports.time import Clock
 
 

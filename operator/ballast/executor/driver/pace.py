@@ -17,7 +17,7 @@ from ballast.core.throttles.pace import Basis, least
 from ballast.core.wording import human_brokers, human_bytes, human_time
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Run, new_run
-from ballast.executor.machine.speeds import ceiling, measured, started
+from ballast.executor.machine.scheduling.speeds import ceiling, measured, started
 
 UNTHROTTLED: Final = (
     "No throttle: copies take all that disks and network give. To limit them: --throttle auto, or --throttle 50MB."

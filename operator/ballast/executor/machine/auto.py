@@ -18,7 +18,7 @@ from ballast.core.guards import unhealthy_partitions
 from ballast.core.throttles import follow
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.run import AutoReading, Now, Run
-from ballast.executor.machine.speeds import broker_rates, ceiling, floor, measured, needed_now
+from ballast.executor.machine.scheduling.speeds import broker_rates, ceiling, floor, measured, needed_now
 from ballast.executor.machine.stages import InFlight
 
 LAG_GROWTH: Final = 2_000

@@ -24,7 +24,6 @@ from ballast.executor.machine.notes import Note, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import misplaced
 from ballast.executor.machine.relocation import is_given_up, stopping
-from ballast.executor.machine.room import only_log_dirs
 from ballast.executor.machine.run import (
     ElectionRun,
     ElectionStage,
@@ -35,8 +34,9 @@ from ballast.executor.machine.run import (
     Status,
     with_moves,
 )
-from ballast.executor.machine.schedule import chunks, preset, start, submit
-from ballast.executor.machine.speeds import broker_rates
+from ballast.executor.machine.scheduling.room import only_log_dirs
+from ballast.executor.machine.scheduling.schedule import chunks, preset, start, submit
+from ballast.executor.machine.scheduling.speeds import broker_rates
 from ballast.executor.machine.stages import (
     Cancelling,
     Ended,

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from ballast.executor.machine.notes import Note, note
 from ballast.executor.machine.run import MoveRun, Now, Run
-from ballast.executor.machine.speeds import broker_rates
+from ballast.executor.machine.scheduling.speeds import broker_rates
 from ballast.executor.machine.stages import Copying, InFlight, Moving, Relocating
 
 StageT = TypeVar("StageT", bound=Copying)

@@ -23,7 +23,7 @@ from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Needs, Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.run import ElectionStage, MoveRun, Now, Phase, Run, with_moves
-from ballast.executor.machine.speeds import measured_late
+from ballast.executor.machine.scheduling.speeds import measured_late
 from ballast.executor.machine.stages import (
     Cancelling,
     Ended,

@@ -170,7 +170,7 @@ def test_each_verdict_says_what_is_wrong_and_what_to_do(made: Verdict, said: str
 def test_every_verdict_is_said_here_and_made_somewhere() -> None:
     """No sentence is kept that no decision leads to."""
     assert {f"{v.code}/{v.cause}" if v.cause else v.code for v, _ in SAID} == set(SAYINGS)
-    rooms = (*Path(guards.__path__[0]).glob("checks.py"), *Path(machine.__path__[0]).glob("*.py"))
+    rooms = (*Path(guards.__path__[0]).glob("checks.py"), *Path(machine.__path__[0]).rglob("*.py"))
     sources = "\n".join(p.read_text() for p in rooms)
     assert {code.partition("/")[0] for code in SAYINGS} == {
         c for c in re.findall(r'"([a-z-]+)"', sources) if c in SAYINGS

@@ -12,11 +12,11 @@ from tests.unit.core.planner.clusters import cluster
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.plan import Plan
 from ballast.core.planner import Evacuate, Loads, Place, PlannerPolicy, plan
-from ballast.core.planner.checker import check
+from ballast.core.planner.checker.checker import check
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run
-from ballast.executor.machine.schedule import start
+from ballast.executor.machine.scheduling.schedule import start
 from ballast.executor.machine.stages import Planned, Submitted
 from ballast.ports.cluster import PartitionState
 

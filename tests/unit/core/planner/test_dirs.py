@@ -9,7 +9,7 @@ import pytest
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
 from ballast.core.plan import Move
 from ballast.core.planner import Expand, Loads, PlannerPolicy, plan
-from ballast.core.planner.checker import check
+from ballast.core.planner.checker.checker import check
 from ballast.core.planner.dirs import room_by_dir, with_dirs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.sim.play import play

@@ -9,11 +9,11 @@ import highspy
 import pytest
 from bench.cases import make
 from bench.forms import Case, written
-from tests.unit.core.planner.test_bound import searched
+from tests.unit.core.planner.bound.test_bound import searched
 
 from ballast.core.plan import Plan
 from ballast.core.planner import Balance, PlannerPolicy, TopicRule, plan
-from ballast.core.planner.bound import WHOLE, bound_of
+from ballast.core.planner.bound.bound import WHOLE, bound_of
 from ballast.core.planner.linear import SolverError, program, solve
 
 

@@ -35,7 +35,7 @@ from ballast.core.planner import (
     Swap,
     plan,
 )
-from ballast.core.planner.report import page
+from ballast.core.planner.report.page import page
 from ballast.core.planner.request import dump_request, load_request
 
 WHOLE = LogDir("/whole", 100_000, 50_000)

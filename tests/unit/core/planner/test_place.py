@@ -13,7 +13,7 @@ from ballast.core.placement.java_random import JavaRandom
 from ballast.core.placement.placer import place
 from ballast.core.plan.file import dumps, loads
 from ballast.core.planner import Balance, Place, PlannerPolicy, Selection, TopicRule, plan
-from ballast.core.planner.checker import check
+from ballast.core.planner.checker.checker import check
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.place import following
 from ballast.core.planner.request import load_request

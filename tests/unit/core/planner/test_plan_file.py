@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Obstacle, Plan, Reason
 from ballast.core.plan.file import dumps, kafka_json, loads
-from ballast.core.planner.sentences import obstacle
+from ballast.core.planner.report.sentences import obstacle
 from ballast.errors import UsageError
 
 PLAN = Plan(

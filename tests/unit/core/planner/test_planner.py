@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.core.planner.bound.test_bound import bound, searched
 from tests.unit.core.planner.clusters import cluster, clusters
 from tests.unit.core.planner.demands import demand_done, spread
 from tests.unit.core.planner.demands import lists_after as after
-from tests.unit.core.planner.test_bound import bound, searched
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, build
 from ballast.core.plan import Move, Plan
@@ -38,8 +38,8 @@ from ballast.core.planner import (
     Swap,
     plan,
 )
-from ballast.core.planner.checker import check
-from ballast.core.planner.sentences import obstacle
+from ballast.core.planner.checker.checker import check
+from ballast.core.planner.report.sentences import obstacle
 from ballast.errors import Infeasible, UsageError
 
 TIGHT = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0)

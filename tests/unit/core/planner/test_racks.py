@@ -32,10 +32,10 @@ from ballast.core.planner import (
     TopicRule,
     plan,
 )
-from ballast.core.planner.checker import check
-from ballast.core.planner.problem import problem_of
+from ballast.core.planner.checker.checker import check
+from ballast.core.planner.problem.problem import problem_of
+from ballast.core.planner.problem.scope import scope_of
 from ballast.core.planner.rules import Setup, judge
-from ballast.core.planner.scope import scope_of
 from ballast.core.planner.search.placements import placements
 from ballast.core.planner.search.rounding import starts
 from ballast.core.planner.search.run import _Search

@@ -23,9 +23,9 @@ from ballast.core.planner import (
     TopicRule,
     plan,
 )
-from ballast.core.planner.checker import check
-from ballast.core.planner.explain import why
+from ballast.core.planner.checker.checker import check
 from ballast.core.planner.place import following
+from ballast.core.planner.report.explain import why
 from ballast.core.planner.request import dump_request, load_request
 
 POLICY = PlannerPolicy(prove=False)

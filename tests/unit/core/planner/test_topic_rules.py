@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.core.planner.bound.test_bound import searched
 from tests.unit.core.planner.clusters import cluster, clusters
-from tests.unit.core.planner.test_bound import searched
 from tests.unit.core.planner.test_planner import cluster_like
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
@@ -33,12 +33,12 @@ from ballast.core.planner import (
     TopicRule,
     plan,
 )
-from ballast.core.planner.checker import check
-from ballast.core.planner.checker_shares import TopicSplit
-from ballast.core.planner.classes import even_limit
-from ballast.core.planner.explain import why, why_not
-from ballast.core.planner.pools import pooled
-from ballast.core.planner.sentences import obstacle
+from ballast.core.planner.checker.checker import check
+from ballast.core.planner.checker.shares import TopicSplit
+from ballast.core.planner.problem.classes import even_limit
+from ballast.core.planner.problem.pools import pooled
+from ballast.core.planner.report.explain import why, why_not
+from ballast.core.planner.report.sentences import obstacle
 from ballast.errors import UsageError
 
 TIGHT = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0)

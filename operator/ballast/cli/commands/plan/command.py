@@ -252,7 +252,7 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
     _write(made, options, _rate(made, state, execution, options))
     if wanted is not None or options.why_not is not None:
         from ballast.cli.commands.plan.view import warn
-        from ballast.core.planner.explain import why, why_not
+        from ballast.core.planner.report.explain import why, why_not
 
         lines = why(state, made, intent, wanted, loads=loads, policy=policy) if wanted else ()
         if options.why_not is not None:
@@ -347,7 +347,7 @@ def _write(made: Plan, options: PlanOptions, rate_bytes_per_s: int | None) -> No
         options.save.write_text(dumps(made), encoding="utf-8")
         click.echo(f"Plan saved; carry it out with: ballast apply {options.save}", err=True)
     if options.report is not None:
-        from ballast.core.planner.report import page
+        from ballast.core.planner.report.page import page
 
         options.report.write_text(page(made, rate_bytes_per_s=rate_bytes_per_s), encoding="utf-8")
         click.echo(f"Report written to {options.report}", err=True)

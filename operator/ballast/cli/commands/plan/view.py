@@ -10,8 +10,8 @@ import click
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_many, render_table
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.plan.work import outline
-from ballast.core.planner.cross_rack import human_change
-from ballast.core.planner.summary import notes
+from ballast.core.planner.cross_rack.traffic import human_change
+from ballast.core.planner.report.summary import notes
 from ballast.core.wording import (
     human_brokers,
     human_percent,

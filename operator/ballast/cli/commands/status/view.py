@@ -20,7 +20,7 @@ from ballast.cli.tables import (
     render_table,
 )
 from ballast.core.cluster import TopicPartition
-from ballast.core.planner.cross_rack import human_traffic, unknown_reads
+from ballast.core.planner.cross_rack.traffic import human_traffic, unknown_reads
 from ballast.core.status import LOST, BrokerStatus, ClusterStatus, MovingPartition
 from ballast.core.wording import human_log_dir_error
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ballast.core.cluster import Flags, Ints
 from ballast.core.planner.linear import ANSWERED, program, solve
-from ballast.core.planner.problem import FREE, Problem
+from ballast.core.planner.problem.problem import FREE, Problem
 from ballast.core.planner.search.world import World
 
 GAP: Final = 5e-4

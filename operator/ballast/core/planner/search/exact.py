@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ballast.core.cluster import Flags, Ints, SmallInts
 from ballast.core.planner.linear import ANSWERED, program, solve
-from ballast.core.planner.problem import FREE, LOWER, UPPER
+from ballast.core.planner.problem.problem import FREE, LOWER, UPPER
 from ballast.core.planner.search.placements import Placements, placements
 from ballast.core.planner.search.world import World
 

@@ -14,11 +14,11 @@ import highspy
 import numpy as np
 
 from ballast.core.cluster import SmallInts
-from ballast.core.planner.bound_ascent import prices_by_ascent
-from ballast.core.planner.bound_program import Program, generate
-from ballast.core.planner.bound_value import Relaxation, relaxation_of
+from ballast.core.planner.bound.ascent import prices_by_ascent
+from ballast.core.planner.bound.program import Program, generate
+from ballast.core.planner.bound.value import Relaxation, relaxation_of
 from ballast.core.planner.linear import ANSWERED, solve
-from ballast.core.planner.problem import FREE, SHARE
+from ballast.core.planner.problem.problem import FREE, SHARE
 from ballast.core.planner.search.world import World
 
 PAIRS: Final = 120_000

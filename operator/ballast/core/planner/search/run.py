@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import Flags, Ints, SmallInts
-from ballast.core.planner.problem import is_uniform
-from ballast.core.planner.search import forced, kernels, swaps
+from ballast.core.planner.problem.problem import is_uniform
+from ballast.core.planner.search.loops import forced, kernels, swaps
 from ballast.core.planner.search.order import Sorted
 from ballast.core.planner.search.rounding import starts
 from ballast.core.planner.search.spread import Found, most_even

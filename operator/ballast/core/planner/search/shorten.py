@@ -17,9 +17,9 @@ import numpy as np
 
 from ballast.core.cluster import Ints, SmallInts
 from ballast.core.planner.loads import DISK
-from ballast.core.planner.problem import Problem, loads_before
-from ballast.core.planner.search import relief
-from ballast.core.planner.search.kernels import put
+from ballast.core.planner.problem.problem import Problem, loads_before
+from ballast.core.planner.search.loops import relief
+from ballast.core.planner.search.loops.kernels import put
 from ballast.core.planner.search.world import World
 
 MORE_BYTES: Final = 0.004

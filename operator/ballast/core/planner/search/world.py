@@ -8,8 +8,8 @@ import numpy as np
 
 from ballast.core.cluster import Flags, Ints, SmallInts
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.problem import FREE, LOWER, UPPER, Problem
-from ballast.core.planner.search.arrays import Arrays
+from ballast.core.planner.problem.problem import FREE, LOWER, UPPER, Problem
+from ballast.core.planner.search.loops.arrays import Arrays
 
 Saved = tuple[SmallInts, Ints, Ints, Ints, Ints]
 

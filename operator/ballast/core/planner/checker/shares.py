@@ -1,0 +1,163 @@
+"""The checker's own fair shares where topics may not be everywhere: by linear programs, level by level.
+
+The search pours until nothing changes (``pools``) and parts racks that carry too much from the others (``shares``); this finds the same split from its definition: first how full the
+fullest broker must at least be, then, with those brokers done, how full the next, and so on; and how high all may stand before
+some racks are full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+
+from ballast.core.cluster import ClusterState, Flags, Ints
+from ballast.core.planner.checker.topics import TopicJudge
+from ballast.core.planner.goals import Resource
+from ballast.core.planner.linear import program, solve
+
+Floats = npt.NDArray[np.float64]
+
+BISECTIONS: Final = 100
+"""Halvings that find a level to the last bit."""
+FULL: Final = 1e-9
+"""Part of a bound by which racks may be below it and are full."""
+
+BINDING: Final = 1e-7
+"""A price above this says that a broker cannot be less full."""
+DIGITS: Final = 6
+"""Decimals of a share that count: what whole numbers are compared with must not hang on the last bit."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicSplit:
+    """How much of a resource belongs to topics that may be on the same brokers."""
+
+    load: Floats
+    """By group of topics."""
+    allowed: Flags
+    """Group x broker."""
+
+    @classmethod
+    def of(cls, state: ClusterState, r: Resource, row: Ints, figure: Floats, topics: TopicJudge) -> TopicSplit:
+        """Grouped by the rules that hold; ``figure`` is what each replica of the partition in ``row`` costs."""
+        by_topic = np.bincount(state.partitions.topic[row], weights=figure, minlength=len(state.topics)).tolist()
+        groups: dict[Any, list[float]] = {}
+        example: dict[Any, str] = {}
+        for topic, amount in zip(state.topics, by_topic, strict=True):
+            rules = topics.rules[topic.name]
+            groups.setdefault(rules, []).append(amount)
+            example.setdefault(rules, topic.name)
+
+        def may(topic: str, broker: int) -> bool:
+            return topics.holds(topic, broker) and (not r.leaders_only or topics.leads(topic, broker))
+
+        allowed = [[may(topic, b.id) for b in state.brokers] for topic in example.values()]
+        return cls(np.array([sum(amounts) for amounts in groups.values()]), np.array(allowed, np.bool_))
+
+    def shares(self, weight: Floats, most: Floats) -> Floats:
+        """By broker, by ``weight``; who may not have more than ``most`` has that, and the others share the rest."""
+        share = np.round(self._levels(self.load, weight), DIGITS)
+        full = (share > most) & (weight > 0)
+        total = float(share.sum())
+        if not bool(full.any()) or total <= 0:
+            return share
+        left = self.load * (1 - float(most[full].sum()) / total)
+        return np.where(full, most, np.round(self._levels(left, np.where(full, 0.0, weight)), DIGITS))
+
+    def _levels(self, load: Floats, weight: Floats) -> Floats:
+        active = np.flatnonzero(weight > 0)
+        if not len(active) or load.sum() <= 0:
+            return np.zeros(len(weight))
+        may = self.allowed[:, active].copy()
+        may[~may.any(axis=1)] = True
+        width, amount = weight[active] / weight[active].mean(), load / load.sum() * len(active)
+        height = np.full(len(active), np.nan)
+        while bool(np.isnan(height).any()):
+            level, binding = _least_level(amount, may, width, height)
+            binding &= np.isnan(height)
+            # A broker that is left when nothing binds any more has nothing to carry.
+            height[binding if bool(binding.any()) else np.isnan(height)] = level
+        out = np.zeros(len(weight))
+        out[active] = height * width * load.sum() / len(active)
+        return out
+
+
+def _least_level(amount: Floats, may: Flags, width: Floats, height: Floats) -> tuple[float, Flags]:
+    """How full the brokers without a ``height`` must at least get, and who binds; the others keep to theirs."""
+    group, broker = np.nonzero(may)
+    groups, brokers, entries = len(amount), len(width), len(np.nonzero(may)[0])
+    done = ~np.isnan(height)
+    upper = np.where(done, np.nan_to_num(height) * width, 0.0)
+    solver = program(presolve="off")
+    none = np.zeros(0, np.int32)
+    lower = np.concatenate((amount, np.full(brokers, -highspy.kHighsInf)))
+    rows = groups + brokers
+    solver.addRows(rows, lower, np.concatenate((amount, upper)), 0, np.zeros(rows, np.int32), none, np.zeros(0))
+    index = np.stack((group, groups + broker), axis=1).astype(np.int32).ravel()
+    free = np.full(entries, highspy.kHighsInf)
+    starts = np.arange(entries, dtype=np.int32) * 2
+    solver.addCols(entries, np.zeros(entries), np.zeros(entries), free, len(index), starts, index, np.ones(len(index)))
+    rising = np.flatnonzero(~done)
+    solver.addCol(1.0, 0.0, highspy.kHighsInf, len(rising), (groups + rising).astype(np.int32), -width[rising])
+    solve(solver, "the checker's shares")
+    answer = solver.getSolution()
+    binding = np.abs(np.array(answer.row_dual)[groups:]) > BINDING
+    return float(answer.col_value[-1]), binding
+
+
+def carried(r: Resource, factor: Ints, limit: Ints, fewest: Ints, racks: int) -> Floats:
+    """By k: what k racks can hold of it together, when each holds at most ``limit`` of a partition's replicas.
+
+    Those beyond them must hold one each until ``fewest`` racks hold the partition.
+    """
+    out = [0.0]
+    placed = np.zeros_like(factor)
+    for k in range(1, racks + 1):
+        more = np.minimum(limit, factor - placed - np.maximum(fewest - k, 0))
+        leads = (placed == 0) & (factor > 0)
+        out.append(out[-1] + float((leads * r.lead + (more - leads) * r.follow).sum()))
+        placed += more
+        if not bool(more.any()):
+            out += [out[-1]] * (racks + 1 - len(out))
+            break
+    return np.array(out)
+
+
+def risen(total: float, weight: Floats, most: Floats, of: Ints, bound: Floats) -> Floats:
+    """The level rises everywhere at once; racks that are full together stay behind, and it goes on in the others."""
+    out = np.zeros(len(weight))
+    open_ = weight > 0
+    done = 0
+    while bool(open_.any()) and total > bound[done]:
+        bounds, left = bound[done:] - bound[done], total - float(bound[done])
+        width = np.where(open_, weight, 0.0)
+        low, high = 0.0, left / float(weight[open_].min())
+        for _ in range(BISECTIONS):
+            level = (low + high) / 2
+            sums = np.cumsum(_by_rack(width, most, of, level, len(bounds) - 1)[0])
+            fits = bool(sums[-1] <= left) and bool((sums <= bounds[1:]).all())
+            low, high = (level, high) if fits else (low, level)
+        by_rack, order = _by_rack(width, most, of, low, len(bounds) - 1)
+        sums = np.cumsum(by_rack)
+        out = np.where(open_, np.minimum(weight * low, most), out)
+        tight = np.flatnonzero(sums[:-1] >= bounds[1:-1] * (1 - FULL))
+        if not len(tight) or sums[-1] >= left * (1 - FULL):
+            break
+        full = order[: int(tight[-1]) + 1]
+        open_ = open_ & ~np.isin(of, full)
+        done += len(full)
+    return out
+
+
+def _by_rack(
+    width: Floats, most: Floats, of: Ints, level: float, racks: int
+) -> tuple[Floats, npt.NDArray[np.integer[Any]]]:
+    """What so many racks hold at this level, the fullest first, and which they are."""
+    stand = np.where(width > 0, np.minimum(width * level, most), 0.0)
+    total = np.bincount(of, weights=stand)
+    order = np.argsort(-total, kind="stable")[:racks]
+    return total[order].astype(np.float64), order

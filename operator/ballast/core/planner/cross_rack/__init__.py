@@ -1,0 +1,1 @@
+"""Traffic between racks: what it costs, and leaders where it costs less."""

@@ -1,0 +1,146 @@
+"""Each broker's fair share of a resource: its part by capacity, as far as racks, replica counts, cordons and topics' rules allow.
+
+What k racks together can carry is bounded by how many replicas each partition has and how many of them a rack may hold.
+With replication factors side by side that is less for two racks than twice what it is for one.  These bounds are submodular, so the
+most even split is found by decomposition: the racks that would carry most beyond their bound get just that, and the others the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ballast.core.cluster import Ints, SmallInts
+from ballast.core.planner.goals import Resource
+from ballast.core.planner.problem.pools import DIGITS, pooled
+from ballast.core.planner.problem.scope import Scope
+
+Floats = npt.NDArray[np.float64]
+
+BEYOND: Final = 1e-9
+"""Part of a bound by which sums of fractions may be beyond it."""
+
+
+def fair_shares(
+    r: Resource,
+    scope: Scope,
+    start: Ints,
+    home: SmallInts,
+    rack: SmallInts,
+    rack_limit: SmallInts,
+    rack_least: SmallInts,
+) -> Floats:
+    """By broker, in the resource's own unit; one that takes nothing cannot rise above what it holds (water filling)."""
+    brokers = len(scope.shares)
+    active = scope.shares & scope.leading if r.leaders_only else scope.shares
+    row = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    first = np.zeros(len(row), np.bool_)
+    first[start[:-1][np.diff(start) > 0]] = True
+    figure = np.where(first, r.lead[row], r.follow[row])
+    inside = (home >= 0) & (scope.shares | scope.leave)[np.maximum(home, 0)]
+    present = np.bincount(home[inside], weights=figure[inside], minlength=brokers)
+    total = float(figure[inside | (home < 0)].sum())
+    weight = np.where(active, r.capacity, 0.0)
+    most = np.where(active, np.inf, 0.0)
+    if scope.roam and not r.leaders_only:
+        # By their own state: brokers that an intent gives nothing keep the share that ``status`` shows.
+        stuck = active & ~scope.can_rise
+        most[stuck] = present[stuck]
+    share = _fill(total, weight, most)
+    if scope.classes.any:
+        figure = np.where(inside | (home < 0), figure, 0.0)
+        share = _by_rules(scope, r, np.bincount(scope.classes.of[row], weights=figure), weight, most)
+    if r.leaders_only or not bool(active.any()):
+        return share
+    racks = int(rack.max()) + 1
+    bound = _bounds(r, np.diff(start), rack_limit, rack_least, racks)
+    # Shares by rules are rounded: together they may be a little more than there is.
+    if _excess(share, rack, bound)[0] <= brokers * 10.0**-DIGITS:
+        return share
+    total = min(total, float(bound[-1]))
+    # Whom the topics' rules leave no share gets none by its rack.
+    weight = np.where(share > 0, weight, 0.0) if scope.classes.any else weight
+    return _split(total, weight, most, rack, np.arange(racks), bound)
+
+
+def _bounds(r: Resource, factor: Ints, rack_limit: SmallInts, rack_least: SmallInts, racks: int) -> Floats:
+    """By k from 0: the most that k racks can carry together, when each of the others that must has one replica."""
+    alike, kind = kinds(factor, rack_limit, rack_least)
+    lead, follow = (np.bincount(kind, weights=figures, minlength=alike.shape[1]) for figures in (r.lead, r.follow))
+    out = np.zeros(racks + 1)
+    for k in range(1, racks + 1):
+        held = np.minimum(k * alike[1], alike[0] - np.maximum(alike[2] - k, 0))
+        out[k] = float((np.where(held > 0, lead, 0.0) + np.maximum(held - 1, 0) * follow).sum())
+    return out
+
+
+def kinds(*columns: npt.NDArray[np.integer[Any]]) -> tuple[Ints, npt.NDArray[np.intp]]:
+    """The different rows of some columns of counts in ascending order, one in each column of the answer, and which of them each row is.
+
+    As one number a row sorts twenty times as fast as ``np.unique`` sorts along an axis.
+    """
+    key = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        key = key * (int(column.max(initial=0)) + 1) + column
+    _, first, kind = np.unique(key, return_index=True, return_inverse=True)
+    return np.stack([column[first] for column in columns]).astype(np.int64), kind
+
+
+def _excess(share: Floats, rack: SmallInts, bound: Floats) -> tuple[float, npt.NDArray[np.integer[Any]]]:
+    """By how much some racks carry more than they can, and which: those that are furthest beyond."""
+    by_rack = np.bincount(rack, weights=share, minlength=int(rack.max()) + 1)
+    order = np.argsort(-by_rack, kind="stable")[: max(len(bound) - 2, 1)]
+    beyond = np.cumsum(by_rack[order]) - bound[1 : len(order) + 1] * (1 + BEYOND)
+    worst = int(np.argmax(beyond))
+    return float(beyond[worst]), order[: worst + 1]
+
+
+def _split(
+    total: float, weight: Floats, most: Floats, rack: SmallInts, among: npt.NDArray[np.integer[Any]], bound: Floats
+) -> Floats:
+    """``total`` over the brokers of these racks."""
+    mine = np.isin(rack, among)
+    share = _fill(total, np.where(mine, weight, 0.0), most)
+    beyond, full = _excess(share, rack, bound)
+    if beyond <= 0 or len(full) >= len(among):
+        return share
+    held, rest = np.isin(rack, full), np.setdiff1d(among, full)
+    carried = float(bound[len(full)])
+    others = _split(max(total - carried, 0.0), weight, most, rack, rest, bound[len(full) :] - carried)
+    return np.where(held, _split(carried, weight, most, rack, full, bound[: len(full) + 1]), others)
+
+
+def _by_rules(scope: Scope, r: Resource, load: npt.NDArray[Any], weight: Floats, most: Floats) -> Floats:
+    """Shares as even as the topics' rules allow; a broker that takes nothing has no more than it holds, and others share the rest."""
+    classes = scope.classes
+    allowed = ~(classes.barred | classes.unled) if r.leaders_only else ~classes.barred
+    loads = np.zeros(len(allowed))
+    loads[: len(load)] = load
+    share = pooled(loads, allowed, weight)
+    full = (share > most) & (weight > 0)
+    total = float(share.sum())
+    if bool(full.any()) and total > 0:
+        rest = pooled(loads * (1 - most[full].sum() / total), allowed, np.where(full, 0.0, weight))
+        share = np.where(full, most, rest)
+    return share
+
+
+def _fill(total: float, weight: Floats, most: Floats) -> Floats:
+    """Split ``total`` by weight, to each no more than its ``most``."""
+    out = np.zeros(len(weight))
+    free = weight > 0
+    left = total
+    for _ in range(len(weight)):
+        if not bool(free.any()) or left <= 0:
+            break
+        level = left / weight[free].sum()
+        full = free & (weight * level > most)
+        if not bool(full.any()):
+            out[free] = weight[free] * level
+            break
+        out[full] = most[full]
+        left -= float(most[full].sum())
+        free &= ~full
+    return out

@@ -1,0 +1,1 @@
+"""What people read of a plan: its obstacles, its figures, why each move is there, and a page about it."""

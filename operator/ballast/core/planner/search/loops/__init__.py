@@ -1,0 +1,1 @@
+"""The search's compiled loops over flat arrays (``ballast.core.compiled``)."""
