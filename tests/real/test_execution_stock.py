@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -208,6 +211,60 @@ def test_what_a_person_had_set_outlives_our_own_execute(at: Scene, action: str) 
     becomes(lambda: at.throttles(topic), before)
     for change in theirs:
         at.change(ConfigChange(change.resource, change.key, "delete"))
+
+
+def cancel_at(at: Scene, path: str, wait_s: float | None) -> tuple[subprocess.Popen[str], Callable[[], bool]]:
+    """A cancel that has begun, and whether that long has passed; None: whether it has taken the lock, right before it sends."""
+    begun_s = time.monotonic()
+    process = at.ballast("reassign", "--cancel", "--reassignment-json-file", path, "--clear-throttles")
+    if wait_s is None:
+        return process, lambda: process.poll() is not None or "--cancel" in getattr(at.holder(), "description", "")
+    return process, lambda: time.monotonic() - begun_s >= wait_s
+
+
+@pytest.mark.parametrize("mover", ["another-user", "ballast"])
+def test_a_cancel_that_races_the_end_of_its_move_says_what_came_of_it(at: Scene, mover: str) -> None:
+    """The move is let go at another moment of the cancel in each round: it is cancelled, had ended, or there is a reason.
+
+    What is said is where the partition is then.
+    """
+    topic = f"stockrace-{mover}"
+    name = TopicPartition(topic, 0)
+    at.topic(topic, {0: (1, 2)}, mib=16)
+    rates = [(ConfigResource("broker", str(b)), key) for b in at.sandbox.broker_ids for key in RATES]
+    found = set()
+    for wait_s in (None, 1.0, 2.0):
+        old = at.replicas(name)
+        new = (3, 2) if old == (1, 2) else (1, 2)
+        path = moves_file(at, topic, {0: new})
+        if mover == "ballast":
+            assert ours(at, "--execute", "--reassignment-json-file", path, "--throttle", "1000").code == 0
+        else:
+            assert stock(at, "--execute", "--reassignment-json-file", path, "--throttle", "1000").code == 0
+        process, moment = cancel_at(at, path, wait_s)
+        until(moment, "the moment at which the move is let go", every_s=0.02)
+        at.cluster.alter_configs([ConfigChange(broker, key, "set", "50000000") for broker, key in rates])
+        out, story = process.communicate(timeout=240)
+        becomes(lambda: at.cluster.reassignments().get(name), None)
+        until(at.rests, "the follower to let go")
+        now = at.replicas(name)
+        if process.returncode == 1:
+            found.add("refused")
+            assert re.search(
+                rf"^Error cancelling partition reassignment for:\n{topic}-0: .{{10,}}$", out, re.MULTILINE
+            ), out
+        else:
+            assert process.returncode == 0, f"{out}\n{story}"
+            was_cancelled = f"Successfully cancelled partition reassignment for: {topic}-0" in out
+            found.add("cancelled" if was_cancelled else "ended")
+            assert was_cancelled != ("None of the specified partition reassignments are active." in out), out
+            assert now == (old if was_cancelled else new), f"{out}\n{story}"
+            if wait_s is None and not was_cancelled:
+                assert f"{name} was moved already when the cancel came" in story, f"{out}\n{story}"
+        assert now in {old, new}
+        at.cluster.alter_configs([ConfigChange(broker, key, "delete") for broker, key in rates])
+        becomes(lambda: at.throttles(topic), {})
+    assert found & {"cancelled", "ended"}
 
 
 def test_clean_takes_what_the_stock_tool_left_and_nothing_else(at: Scene) -> None:
