@@ -46,7 +46,7 @@ def generate(whole: Program, r: Relaxation, placement: Slots, start: Ints) -> tu
 
 def raise_prices(whole: Program, r: Relaxation, start: Ints, *, enough: int | None = None) -> tuple[Ints, bool]:
     """Better prices than ``start``, until the program's are no better, or the bound at them is ``enough``; has it a solution?"""
-    solved = None
+    has_solution = False
     best, best_value = start, r.evaluate(start)[0]
     weight = 0.5
     for _ in range(ROUNDS):
@@ -54,7 +54,9 @@ def raise_prices(whole: Program, r: Relaxation, start: Ints, *, enough: int | No
             break
         solved = whole.solve()
         if solved is None:
+            # Columns are only added: what had a solution has one still, and only the work for a better one is spent.
             break
+        has_solution = True
         optimum, own, prices = solved
         # Pricing between the best prices so far and the program's own keeps the search from swinging.
         mixed = np.rint((weight * best / SCALE + (1 - weight) * prices) * SCALE).astype(np.int64)
@@ -70,7 +72,7 @@ def raise_prices(whole: Program, r: Relaxation, start: Ints, *, enough: int | No
             weight = 0.0
             continue
         whole.add(better, cheapest)
-    return best, solved is not None
+    return best, has_solution
 
 
 def _may_stay(r: Relaxation) -> Ints:
@@ -110,6 +112,8 @@ class Program:
             upper = np.concatenate((upper, room))
         self.solver = program()
         self.steps = 0
+        self.weights: Floats = np.zeros(0)
+        """Of the placements known when the program had its last solution."""
         empty = np.zeros(len(lower), np.int32)
         self.solver.addRows(len(lower), lower, upper, 0, empty, np.zeros(0, np.int32), np.zeros(0))
         if excess is not None:
@@ -184,6 +188,7 @@ class Program:
         self.steps += int(self.solver.getInfo().simplex_iteration_count)
         if end not in ANSWERED:
             return None
+        self.keep_weights()
         dual = np.array(self.solver.getSolution().row_dual)
         optimum = float(self.solver.getInfo().objective_function_value)
         return (
@@ -249,7 +254,8 @@ class Program:
         """
         slack = self._slack
         count = self.solver.getNumCol() - slack
-        values = np.array(self.solver.getSolution().col_value)[slack:]
+        values = np.zeros(count)
+        values[: len(self.weights)] = self.weights
         index = np.arange(slack, slack + count, dtype=np.int32)
         self.solver.changeColsIntegrality(count, index, np.full(count, highspy.HighsVarType.kInteger))
         if split_only:
@@ -257,6 +263,10 @@ class Program:
             self.solver.changeColsBounds(len(kept), kept, np.ones(len(kept)), np.ones(len(kept)))
         self.solver.changeColsCost(slack, np.arange(slack, dtype=np.int32), np.full(slack, excess))
         self.solver.setOptionValue("simplex_iteration_limit", highspy.kHighsIInf)
+
+    def keep_weights(self) -> None:
+        """Remember the solution: later columns and a run that is broken off leave none to ask for."""
+        self.weights = np.array(self.solver.getSolution().col_value)[self._slack :]
 
     def has_answer(self) -> bool:
         """Is there a solution, the best or not?"""
@@ -270,13 +280,13 @@ class Program:
 
     def heaviest(self) -> list[tuple[int, list[int]]]:
         """Of each partition the placement that weighs most, in the order of their certainty."""
-        weight = np.array(self.solver.getSolution().col_value)
-        at = self._slack
+        weight = self.weights.tolist()
+        at = 0
         best: dict[int, tuple[float, list[int]]] = {}
         for rows, members in self.placements:
             for row, who in zip(rows.tolist(), members.tolist(), strict=True):
-                if weight[at] > best.get(row, (0.0, []))[0]:
-                    best[row] = float(weight[at]), who
+                if at < len(weight) and weight[at] > best.get(row, (0.0, []))[0]:
+                    best[row] = weight[at], who
                 at += 1
         ranked = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))
         return [(row, who) for row, (_, who) in ranked]

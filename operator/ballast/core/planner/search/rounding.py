@@ -56,7 +56,9 @@ def starts(world: World) -> Iterator[SmallInts]:
     program.make_whole(DEAR_EXCESS, split_only=len(p.size) > FEW, weight=WHOLE)
     for option, setting in (("mip_max_nodes", NODES), ("mip_rel_gap", GAP), ("presolve", "off")):
         program.solver.setOptionValue(option, setting)
-    if solve(program.solver, "whole placements", ends=ENOUGH) and program.has_answer():
+    solve(program.solver, "whole placements", ends=ENOUGH)
+    if program.has_answer():
+        program.keep_weights()
         yield _placed(world, program)
 
 

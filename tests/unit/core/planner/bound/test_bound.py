@@ -15,6 +15,7 @@ from bench.mixed import mixed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.core.planner.clusters import cluster, clusters
+from tests.unit.core.planner.search.test_exact import drawn
 
 from ballast.core.cluster import ClusterState, SmallInts
 from ballast.core.planner import (
@@ -24,17 +25,17 @@ from ballast.core.planner import (
     Intent,
     Loads,
     PlannerPolicy,
-    bound_ascent,
-    bound_branch,
-    bound_program,
     linear,
     plan,
 )
+from ballast.core.planner.bound import ascent as bound_ascent
+from ballast.core.planner.bound import branch as bound_branch
+from ballast.core.planner.bound import program as bound_program
 from ballast.core.planner.bound.bound import ASCENT, BY_BROKER, FILLING, WHOLE, Bound, bound_of
 from ballast.core.planner.bound.branch import branched
 from ballast.core.planner.bound.kernels import ANYWHERE, APART, CLOSED, LOOSE, SCALE
 from ballast.core.planner.bound.listed import list_placements, listed
-from ballast.core.planner.bound.program import Program, generate
+from ballast.core.planner.bound.program import WORK, Floats, Program, generate
 from ballast.core.planner.bound.value import Relaxation, relaxation_of
 from ballast.core.planner.problem.problem import Problem, problem_of
 from ballast.core.planner.problem.scope import scope_of
@@ -138,6 +139,39 @@ def test_with_large_partitions_whole_no_plan_moves_less(state: ClusterState) -> 
     program = Program(r)
     prices, _ = generate(program, r, world.cur, np.zeros(r.low.shape, np.int64))
     assert branched(r, program, prices, 1 << 60) << r.shift <= world.copied
+
+
+@pytest.mark.parametrize("left", [1, 5])
+def test_a_program_whose_work_is_spent_keeps_the_solution_that_it_had(left: int) -> None:
+    """Placements that came later, and a round that is broken off, leave it as it was; with no work at all there is none."""
+    world = searched(drawn(2), Balance(), TIGHT)
+    r = relaxation_of(world.problem, world.load, world.cur)
+    steps: list[int] = []
+
+    class Rounds(Program):
+        """Tells after how many steps each round was solved."""
+
+        def solve(self) -> tuple[float, Floats, Floats] | None:
+            found = super().solve()
+            if found is not None:
+                steps.append(self.steps)
+            return found
+
+    def made(work: int) -> tuple[Program, bool]:
+        steps.clear()
+        program = Rounds(r, excess=1.0, work=work)
+        return program, generate(program, r, world.problem.home, np.zeros(r.low.shape, np.int64))[1]
+
+    whole, solved = made(WORK)
+    assert solved
+    first, second, third = steps[:3]
+    assert first < second < third - left
+    spent, solved = made(int(whole.solver.getNumRow()) * (second + left))
+    assert steps == [first, second]
+    assert solved
+    assert {row for row, _ in spent.heaviest()} == set(range(len(world.problem.size)))
+    spent.make_whole(1.0, split_only=False, weight=0.999)
+    assert made(0)[1] is False
 
 
 @settings(max_examples=40)
