@@ -1,12 +1,12 @@
 """The least bytes that any plan must copy: a lower bound, and how it was found.
 
 The bound is the value of a Lagrangian: every band gets a price, every partition then places itself where that is
-cheapest, and what this costs, less what the bands are worth, no plan can undercut.  ``bound_value`` computes that value
+cheapest, and what this costs, less what the bands are worth, no plan can undercut.  ``value`` computes that value
 in exact integers for *any* prices, so a bound is right however its prices were found; this module only looks for good
 ones.  They come from the dual of a linear program (HiGHS) over whole placements: it starts from the cluster before and
 from the plan, and is given the cheapest placement of each partition at its own prices until none is cheaper; where large
-partitions keep it far below the plan, ``bound_branch`` divides their placements into cases.  Where that program would be too
-large, ``bound_brokers`` finds prices broker by broker.
+partitions keep it far below the plan, ``branch`` divides their placements into cases.  Where that program would be too
+large, ``brokers`` finds prices broker by broker.
 
 Every step is deterministic (simplex on one thread, a limit on iterations instead of time).
 """

@@ -9,7 +9,7 @@ within the bands copies at least::
 Placements keep racks apart; where racks do not suffice, or may go on being shared, that rule is dropped, which only lowers
 the value.  So do the rules that topics have for themselves: a replica must leave where its topic may not stay, but may be
 copied to any broker, and led from any.  Loads are looked at through a coarser unit where prices times loads would not fit
-64 bits; all of it is integer arithmetic, and rounding is given away to the safe side, so the value needs no tolerance.  The sum over partitions is compiled (``bound_kernels``): millions of replicas take a fraction of a second.
+64 bits; all of it is integer arithmetic, and rounding is given away to the safe side, so the value needs no tolerance.  The sum over partitions is compiled (``kernels``): millions of replicas take a fraction of a second.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Relaxation:
     disk: int | None
     """The column of disk."""
     kind: npt.NDArray[np.int8]
-    """By partition: which rule of ``bound_kernels`` its placements keep."""
+    """By partition: which rule of ``kernels`` its placements keep."""
     gone: Flags
     """By old replica: may it not stay where it is?"""
     listed: tuple[Listed, ...] = ()
