@@ -6,8 +6,8 @@ BIN := .venv/bin
 TEST ?= tests
 # Compiled modules are kept, whatever the shell says: each `ballast` that a test starts would compile them all anew.
 export PYTHONDONTWRITEBYTECODE =
-# Processes that share the tests; most of them wait for brokers most of the time.
-PROCESSES ?= 6
+# Processes that share the tests: two more than cores, since many wait for brokers, and six at most, since brokers take the cores.
+PROCESSES ?= $(shell n=$$(nproc 2>/dev/null || echo 4); echo $$(( n < 4 ? n + 2 : 6 )))
 # Of simulated runs with faults.
 SEEDS ?= 10000
 FIRST ?= 0

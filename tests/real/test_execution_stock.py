@@ -224,7 +224,7 @@ def cancel_at(at: Scene, path: str, wait_s: float | None) -> tuple[subprocess.Po
 
 @pytest.mark.parametrize("mover", ["another-user", "ballast"])
 def test_a_cancel_that_races_the_end_of_its_move_says_what_came_of_it(at: Scene, mover: str) -> None:
-    """The move is let go at another moment of the cancel in each round: it is cancelled, had ended, or there is a reason.
+    """The move goes on at another moment of the cancel in each round: it is cancelled, had ended, or there is a reason.
 
     What is said is where the partition is then.
     """
@@ -242,11 +242,11 @@ def test_a_cancel_that_races_the_end_of_its_move_says_what_came_of_it(at: Scene,
         else:
             assert stock(at, "--execute", "--reassignment-json-file", path, "--throttle", "1000").code == 0
         process, moment = cancel_at(at, path, wait_s)
-        until(moment, "the moment at which the move is let go", every_s=0.02)
+        until(moment, "the moment at which the move goes on", every_s=0.02)
         at.cluster.alter_configs([ConfigChange(broker, key, "set", "50000000") for broker, key in rates])
         out, story = process.communicate(timeout=240)
         becomes(lambda: at.cluster.reassignments().get(name), None)
-        until(at.rests, "the follower to let go")
+        until(at.rests, "the follower to release the lock")
         now = at.replicas(name)
         if process.returncode == 1:
             found.add("refused")

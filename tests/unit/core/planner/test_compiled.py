@@ -46,7 +46,7 @@ def test_another_source_has_another_library(tmp_path: Path) -> None:
         path.write_bytes((CORE / path.relative_to(tmp_path)).read_bytes())
     now = compiled.library_path()
     assert compiled.library_path(tmp_path) == now
-    with (tmp_path / "planner" / "problem.py").open("a") as file:
+    with (tmp_path / "planner" / "problem" / "problem.py").open("a") as file:
         file.write("LOWER = 7\n")
     assert compiled.library_path(tmp_path) != now
 
