@@ -92,6 +92,7 @@ def test_settings_that_contradict_each_other_are_refused_with_both_names(
             "",
         ),
         ("mode: auto\nmode: observe\n", "given twice", ""),
+        ("mode: auto\n? [observe]\n: 8080\n", "a key is a list or a map", ""),
         ("leaders: {auto: true}\nauto.leader.rebalance.enable: true\n", "sets leaders.auto twice", "Keep one"),
         ("leaders: {auto: true}\nactions: {elections: {mode: observe}}\n", "contradict", "Keep one"),
         ("leaders: {imbalance_percentage: 5, leave_percentage: 6}\n", "must not be above", ""),

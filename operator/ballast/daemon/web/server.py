@@ -28,6 +28,8 @@ class WebServer:
         self._sockets = [_listen(policy.host, policy.port, "web.port")]
         self._servers = [_server(page, policy)]
         self._policy = policy
+        self._renewed: ssl.SSLContext | None = None
+        """With the newest certificate, once there is another than at the start."""
         self._certificate = self._load_certificate()
         self.probes_port: int | None = None
         if policy.probes_port is not None:
@@ -51,15 +53,7 @@ class WebServer:
         found = _digest(self._policy)
         if found == self._certificate:
             return "The page's certificate is the same."
-        renewed = _load(self._policy)
-
-        def use_renewed(connection: ssl.SSLObject, _name: str, _known: ssl.SSLContext) -> None:
-            connection.context = renewed
-
-        context = self._servers[0].config.ssl
-        assert context is not None
-        # What is loaded into a context while another thread accepts with it ends the process.
-        context.sni_callback = use_renewed
+        self._renewed = _load(self._policy)
         self._certificate = found
         return "The page's certificate was renewed."
 
@@ -67,9 +61,17 @@ class WebServer:
         found = _digest(self._policy)
         if self._policy.tls_certificate is not None:
             _load(self._policy)
+        config = self._servers[0].config
         # Here and not in the thread, where a mistake would go unseen.
-        self._servers[0].config.load()
+        config.load()
+        if config.ssl is not None:
+            # Once: what changes in a context while another thread accepts with it can end the process.
+            config.ssl.sni_callback = self._use_renewed
         return found
+
+    def _use_renewed(self, connection: ssl.SSLObject, _name: str, _first: ssl.SSLContext) -> None:
+        if (renewed := self._renewed) is not None:
+            connection.context = renewed
 
     def start(self) -> None:
         """Begin to answer; the sockets have been listening since construction."""
