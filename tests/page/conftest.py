@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from bootstrap.programs import path_of
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 from tests.daemon.conftest import WallClock, serve
+from tests.waiting import PATIENCE_S
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
 from ballast.core.planner import Balance, Intent, plan
@@ -47,6 +48,9 @@ from ballast.ports.journal import Request
 from ballast.ports.time import Clock
 
 __all__ = ["serve"]
+
+PATIENCE_MS = PATIENCE_S * 1000
+expect.set_options(timeout=PATIENCE_MS)
 
 TOKEN = "a-token-no-one-guesses"  # noqa: S105 — of this test
 
@@ -88,7 +92,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
             # Whatever is not this daemon is the network, and the page must not need it.
             page.route("**/*", lambda r: r.continue_() if r.request.url.startswith(url) else r.abort())
             page.goto(url)
-            page.set_default_timeout(10_000)
+            page.set_default_timeout(PATIENCE_MS)
             return page
 
         yield start

@@ -238,6 +238,8 @@ class TopicLog:
                 code = failure.args[0].code()
                 late = code == ck.KafkaError._TIMED_OUT and not self._is_turned_away()  # noqa: SLF001
                 if not (late or code in PASSING) or time.monotonic() > deadline:
+                    # It may have been deleted before anything was read of it.
+                    self._known = self._known and (code not in MISSING or self._handed_to > 0)
                     raise
                 if late or code in STUCK:
                     self._begin_again()

@@ -36,6 +36,8 @@ class TopicMark:
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
+        self._seen = False
+        """It was there at one look: only a topic that was seen can be lost."""
         self._id: str | None = None
         self._end = 0
         """The topic has held a record right before this offset."""
@@ -48,18 +50,18 @@ class TopicMark:
 
     def forget(self) -> None:
         """Whatever stands there at the next look is the topic."""
-        self._id, self._end, self._lost_since_s, self._looked_s = None, 0, None, float("-inf")
+        self._seen, self._id, self._end, self._lost_since_s, self._looked_s = False, None, 0, None, float("-inf")
 
     def saw(self, end: int) -> None:
         """Every offset below this one has been seen."""
-        self._end = max(self._end, end)
+        self._seen, self._end = True, max(self._end, end)
 
     def wrote(self, offset: int) -> None:
         """A record of ours was given this offset; raises ``JournalLost`` where another record had it before."""
         if offset < self._end:
             self.how_lost = "truncated"
             raise self._truncated(offset)
-        self._end = offset + 1
+        self._seen, self._end = True, offset + 1
 
     def look(self, admin: AdminClient, *, now: bool = False) -> None:
         """Compare, if the last look is old enough (or ``now``); raises ``JournalLost`` once it is certain.
@@ -92,10 +94,13 @@ class TopicMark:
 
     def _compare_id(self, admin: AdminClient) -> JournalLost | None:
         found = self._found(admin)
+        if found is None and not self._seen:
+            return None
         if found is None:
             return JournalLost(
                 "deleted", f"{self._topic} was deleted.", hint="It held runs, pauses and throttle values."
             )
+        self._seen = True
         if found != NO_ID:
             before, self._id = self._id, self._id or found
             if before is not None and found != before:

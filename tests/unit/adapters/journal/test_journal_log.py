@@ -67,6 +67,7 @@ class Topic:
         self.deaf = 0
         """How many of the next consumers never hand out anything."""
         self.events: deque[Message] = deque()
+        self.deleted = False
 
     def commit(self, *keys: str) -> None:
         """One transaction, readable at once."""
@@ -130,12 +131,13 @@ class Asked:
         """No events."""
 
     def list_topics(self, timeout: float) -> SimpleNamespace:
-        """One topic with one partition."""
+        """One topic with one partition, until it is deleted."""
         assert timeout > 0
-        return SimpleNamespace(topics={"t": SimpleNamespace(error=None, partitions={0: None})})
+        there = {} if self._topic.deleted else {"t": SimpleNamespace(error=None, partitions={0: None})}
+        return SimpleNamespace(topics=there)
 
     def describe_topics(self, _topics: object, *, request_timeout: float) -> dict[str, Future[SimpleNamespace]]:
-        """Always of one id."""
+        """Always of one id; the broker that is asked hears last that the topic was deleted."""
         assert request_timeout > 0
         return {"t": answered(SimpleNamespace(topic_id="one"))}
 
@@ -254,6 +256,16 @@ def test_a_client_that_lost_sight_of_the_topic_is_replaced(
     topic.seen_by, questions = len(topic.begun_at) + 1, len(topic.asked)
     assert keys(log) == ["b1"]
     assert len(topic.asked) == questions + 1
+
+
+def test_a_topic_that_was_deleted_before_anything_was_read_is_not_there(topic: Topic) -> None:
+    """It was found, and then no leader knew it: the next call asks again whether it exists."""
+    topic.seen_by, topic.lost = 10_000, ck.KafkaError.UNKNOWN_TOPIC_OR_PART
+    log = log_of(timeout_s=0.1)
+    with pytest.raises(Unavailable, match="could not read t"):
+        keys(log)
+    topic.deleted = True
+    assert keys(log) == []
 
 
 def test_a_question_to_a_leader_that_has_left_is_asked_anew(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,17 @@ def test_a_loss_is_believed_when_it_stays(answers: list[tuple[str | None, int]],
     assert looked(known("a", 9), *answers) == how
 
 
+@pytest.mark.parametrize("later", ["a", NO_ID])
+def test_what_was_never_seen_cannot_be_lost(wait: Callable[[float], None], later: str) -> None:
+    """A process that has just made the topic, or come while another makes it again: brokers hear of it seconds later."""
+    mark = TopicMark("t")
+    assert looked(mark, (None, None)) is None
+    wait(BELIEVED_S)
+    assert looked(mark, (None, None), (later, 0)) is None
+    assert looked(mark, (later, 0)) is None
+    assert looked(mark, (None, None)) == "deleted"
+
+
 def test_without_topic_ids_the_end_tells() -> None:
     """On brokers before 2.8."""
     assert looked(known(NO_ID, 9), (NO_ID, 2)) == "truncated"
