@@ -1,4 +1,4 @@
-"""A short run of chaos on real brokers, with the faults that come and go quickly."""
+"""Three minutes of chaos on real brokers."""
 
 from __future__ import annotations
 
@@ -9,22 +9,14 @@ from tests.chaos.nemesis import Wanted, chaos
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1500)]
 
-SEED = 1
-MINUTES = 0.75
-QUICK = (
-    "broker-kill",
-    "broker-pause",
-    "ballast-kill",
-    "ballast-pause",
-    "topic-config",
-    "throttle-rate",
-    "foreign-reassignment",
-    "pile-up",
-)
+SEED = 379
+"""Of the first four hundred the one that draws the most kinds: 18 of the 22."""
+MINUTES = 3
 
 
-def test_a_short_run_breaks_nothing(tmp_path: Path) -> None:
-    """Brokers and Ballast die and freeze while a person works on the cluster: nothing is lost, and then it is balanced and still."""
-    outcome = chaos(Wanted(seed=SEED, minutes=MINUTES, controllers=1, still_checks=3, kinds=QUICK, keep=tmp_path))
+def test_three_minutes_break_nothing(tmp_path: Path) -> None:
+    """Brokers, controllers and Ballast fail while a person works on the cluster: nothing is lost, then it is balanced and still."""
+    outcome = chaos(Wanted(seed=SEED, minutes=MINUTES, still_checks=3, keep=tmp_path))
     assert outcome.violations == []
-    assert sum(outcome.begun.values()) >= 5
+    # A few may not be possible when they are due: the third broker at a time, a topic that is gone.
+    assert len(outcome.begun) >= 12
