@@ -20,7 +20,8 @@ from tests.chaos.verdicts import Judge, Violated, violated
 from ballast.errors import BallastError
 from ballast.executor.machine.run import Run
 from ballast.wiring.cluster import open_cluster
-from ballast.wiring.runs import journal_of, runs_of
+from ballast.wiring.journal import journal_of
+from ballast.wiring.runs import runs_of
 
 WHOLE_WITHIN_S: Final = 300.0
 RESTORED_WITHIN_S: Final = 120.0

@@ -23,7 +23,7 @@ from ballast.errors import BallastError, Unavailable
 from ballast.executor.journal.ledger import load_ledger
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.wiring.cluster import open_cluster
-from ballast.wiring.runs import journal_of
+from ballast.wiring.journal import journal_of
 
 WHOLE_WITHIN_S = 180.0
 MOST_TRIES = 5

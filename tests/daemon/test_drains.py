@@ -26,7 +26,8 @@ from tests.daemon.test_asked_plans import ask, only_plan
 from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.drain import Drain
 from ballast.core.plan import Move, Plan
-from ballast.daemon.acting.decisions import decisions_in, drain_record
+from ballast.daemon.acting.decisions import decisions_in
+from ballast.daemon.acting.drain_records import drain_record
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.run_views import run_view
 from ballast.daemon.context.view import Board, Role

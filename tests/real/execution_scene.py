@@ -24,7 +24,8 @@ from ballast.executor.machine.run import Run
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.ports.journal import Holder
 from ballast.wiring.cluster import open_cluster
-from ballast.wiring.runs import journal_of, runs_of
+from ballast.wiring.journal import journal_of
+from ballast.wiring.runs import runs_of
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")

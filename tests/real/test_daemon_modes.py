@@ -14,7 +14,7 @@ from tests.waiting import becomes
 from ballast.ports.journal import JOURNAL_TOPIC
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
-from ballast.wiring.runs import journal_of
+from ballast.wiring.journal import journal_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 

@@ -13,7 +13,8 @@ from ballast.daemon.acting.requests import EXPIRING
 from ballast.ports.journal import CLOCKS_DIFFER_S, EXPIRES_S, TAKE_OVER_WAIT_S, Request
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
-from ballast.wiring.runs import journal_of, writer
+from ballast.wiring.journal import journal_of
+from ballast.wiring.runs import writer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

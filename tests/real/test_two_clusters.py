@@ -18,7 +18,7 @@ from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
 from ballast.sandbox import Sandbox
 from ballast.sandbox.current_sandbox import RunningSandbox
 from ballast.wiring.cluster import OpenCluster, open_cluster
-from ballast.wiring.runs import journal_of
+from ballast.wiring.journal import journal_of
 
 pytestmark = pytest.mark.kafka
 LEFT, RIGHT = (1, 2), (1, 3)

@@ -19,8 +19,7 @@ from ballast.executor.machine.run import Phase
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
-from ballast.wiring.journal import this_process
-from ballast.wiring.runs import journal_of
+from ballast.wiring.journal import journal_of, this_process
 
 pytestmark = pytest.mark.kafka
 BOTH = [JOURNAL_TOPIC, REQUESTS_TOPIC]

@@ -21,7 +21,7 @@ from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.ports.journal import Holder
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import OpenCluster, open_cluster
-from ballast.wiring.runs import journal_of
+from ballast.wiring.journal import journal_of
 
 pytestmark = pytest.mark.kafka
 LIMIT_S = 90.0

@@ -30,7 +30,7 @@ from ballast.executor.driver.events import Happening, MoveChanged
 from ballast.executor.machine.stages import Moving
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
-from ballast.wiring.runs import journal_of
+from ballast.wiring.journal import journal_of
 
 pytestmark = pytest.mark.kafka
 PARTITIONS = 4000

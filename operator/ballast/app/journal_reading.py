@@ -6,9 +6,8 @@ A journal that does not tell prevents neither a status nor a plan; what is not k
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ballast.app.teller import Say
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.cluster.drain import refuse_drained
 from ballast.core.plan import Plan
@@ -17,6 +16,10 @@ from ballast.errors import BallastError, Unavailable
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.throttles import HeldSettings, held_settings
+
+if TYPE_CHECKING:
+    # It brings what a run is shown with, which a reading does without.
+    from ballast.app.teller import Say
 
 JOURNAL_WAIT_S: Final = 10.0
 """How long the journal is waited for."""

@@ -12,12 +12,13 @@ from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import refuse_drained
 from ballast.core.guards.drift import drift, fitted
 from ballast.core.wording import human_many
-from ballast.daemon.acting.decisions import decisions_in
+from ballast.daemon.acting.drain_records import drains_in
 from ballast.executor.machine.rollback import refilled, rollback_plan
 from ballast.executor.machine.run import Run
 from ballast.executor.machine.step import Command
 from ballast.ports.journal import Journal
-from ballast.wiring.runs import find_run, journal_to_look_at, runs_of
+from ballast.wiring.journal import journal_to_look_at
+from ballast.wiring.runs import find_run, runs_of
 
 _VERBS: Final = {Command.CANCEL: "Cancel", Command.ROLLBACK: "Roll back"}
 
@@ -33,7 +34,7 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
         if run.ended and command is Command.CANCEL:
             return _too_late(session, run)
         if command is Command.ROLLBACK:
-            drained = (d.broker for d in decisions_in(log.read()).drains)
+            drained = (d.broker for d in drains_in(log.read()))
             refuse_drained(refilled(run), drained, f"Undoing run {run.id} puts replicas on", "Leave it as it is")
         if command is Command.ROLLBACK:
             state = session.opened.cluster.snapshot(configs=False)

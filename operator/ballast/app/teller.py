@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Listener, RunResult
+
+if TYPE_CHECKING:
+    from ballast.executor.driver.driver import Driver
 
 Say: TypeAlias = Callable[[str], None]
 """Takes a line for a person."""

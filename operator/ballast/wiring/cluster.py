@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from ballast.adapters.auth.security import ENVIRONMENT_PREFIX, Security
 from ballast.adapters.kafka.cluster import KafkaCluster
@@ -14,15 +14,13 @@ from ballast.adapters.kafka.diagnosis import first_to_answer, parse_servers
 from ballast.adapters.kafka.identity import ClusterIdentity
 from ballast.adapters.kafka.kafka_python import Wire
 from ballast.adapters.kafka.retry import RetryPolicy
-from ballast.adapters.zookeeper.admin import ZooKeeperWrites
-from ballast.adapters.zookeeper.brokers import find_brokers
-from ballast.adapters.zookeeper.client import ZooKeeper
-from ballast.adapters.zookeeper.cluster import ZooKeeperCluster
-from ballast.adapters.zookeeper.isr import IsrWatch
 from ballast.errors import UsageError
 from ballast.ports.cluster import Cluster
 from ballast.settings import load_settings
 from ballast.settings.model import ClusterSettings
+
+if TYPE_CHECKING:
+    from ballast.adapters.zookeeper.client import ZooKeeper
 
 LONGEST_TIMEOUT_S: Final = 3600
 """No call waits longer for one answer; the clients take whole milliseconds, and no infinity."""
@@ -80,7 +78,7 @@ def open_cluster(
     if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
         raise UsageError(f"--timeout must be more than 0 seconds, and {LONGEST_TIMEOUT_S} at most.")
     security = client_security(command_config or settings.command_config, properties)
-    zookeeper_client = None if hosts is None else ZooKeeper(hosts, security, timeout_s=min(10.0, timeout_s))
+    zookeeper_client = None if hosts is None else _zookeeper(hosts, security, timeout_s)
     bootstrap_server = bootstrap_server or _registered(zookeeper_client, security)
     parse_servers(bootstrap_server)
     identity = ClusterIdentity(
@@ -91,17 +89,35 @@ def open_cluster(
     brokers = KafkaCluster(wire, admin, zookeeper=zookeeper_client)
     if zookeeper_client is None:
         return OpenCluster(brokers, bootstrap_server, None, security, identity)
-    cluster = ZooKeeperCluster(
+    cluster = _with_zookeeper(brokers, zookeeper_client)
+    return OpenCluster(cluster, bootstrap_server, hosts, security, identity)
+
+
+def _zookeeper(hosts: str, security: Security, timeout_s: float) -> ZooKeeper:
+    # Its client is imported here and below since most clusters have no ZooKeeper, and every command would pay for it.
+    from ballast.adapters.zookeeper.client import ZooKeeper  # noqa: PLC0415
+
+    return ZooKeeper(hosts, security, timeout_s=min(10.0, timeout_s))
+
+
+def _with_zookeeper(brokers: KafkaCluster, zookeeper_client: ZooKeeper) -> Cluster:
+    """The cluster whose old brokers are asked through ZooKeeper."""
+    from ballast.adapters.zookeeper.admin import ZooKeeperWrites  # noqa: PLC0415
+    from ballast.adapters.zookeeper.cluster import ZooKeeperCluster  # noqa: PLC0415
+    from ballast.adapters.zookeeper.isr import IsrWatch  # noqa: PLC0415
+
+    return ZooKeeperCluster(
         brokers,
         ZooKeeperWrites(zookeeper_client),
         IsrWatch(zookeeper_client),
         is_old=lambda: "reassign" not in brokers.api(),
     )
-    return OpenCluster(cluster, bootstrap_server, hosts, security, identity)
 
 
 def _registered(zookeeper_client: ZooKeeper | None, security: Security) -> str:
     """The brokers that stand in ZooKeeper, where the user named none."""
+    from ballast.adapters.zookeeper.brokers import find_brokers  # noqa: PLC0415
+
     assert zookeeper_client is not None
     try:
         return find_brokers(zookeeper_client.registrations(), security.protocol)

@@ -41,9 +41,9 @@ from ballast.settings.watch import FileWatch
 from ballast.wiring.cluster import OpenCluster, client_security, open_cluster
 from ballast.wiring.credentials import CredentialsWatch, start_anew
 from ballast.wiring.external import external_load
-from ballast.wiring.journal import this_process
+from ballast.wiring.journal import journal_of, this_process
 from ballast.wiring.loads import HistoryPolicy, loads_from_history
-from ballast.wiring.runs import journal_of, new_run_id
+from ballast.wiring.runs import new_run_id
 from ballast.wiring.series import StoredSeries
 
 log = logging.getLogger("ballast.daemon")

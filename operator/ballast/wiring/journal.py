@@ -19,6 +19,7 @@ from ballast.adapters.journal.topic import TopicJournal
 from ballast.adapters.kafka.identity import ClusterIdentity
 from ballast.errors import UsageError
 from ballast.ports.journal import Holder, Journal
+from ballast.wiring.cluster import OpenCluster
 
 FILE_PREFIX: Final = "file:"
 LEASE_S: Final = 15.0
@@ -43,6 +44,19 @@ def open_journal(
             f"{journal!r} is not a journal.", hint="Leave --journal out for the cluster's own, or say file:PATH."
         )
     return FileJournal(Path(path).expanduser().absolute())
+
+
+def journal_of(opened: OpenCluster, choice: str | None = None, *, timeout_s: float = 30.0) -> Journal:
+    """The cluster's journal, not yet acquired; reading needs no lock."""
+    config = {**opened.security.for_confluent(), "bootstrap.servers": opened.bootstrap_server}
+    return open_journal(config, journal=choice, timeout_s=timeout_s, identity=opened.identity)
+
+
+def journal_to_look_at(opened: OpenCluster, choice: str | None = None) -> Journal:
+    """The same for a person who looks first of all: what keeps the cluster from being reached is said at once."""
+    if choice is None:
+        opened.check_answers()
+    return journal_of(opened, choice)
 
 
 def this_process(command: str, *, lease_s: float = LEASE_S, is_follower: bool = False) -> Holder:

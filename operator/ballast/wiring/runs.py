@@ -31,7 +31,7 @@ from ballast.ports.cluster import ClusterReader, Reassignment
 from ballast.ports.journal import Holder, Journal, Request, begun_in
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.journal import open_journal, this_process
+from ballast.wiring.journal import journal_of, journal_to_look_at, this_process
 
 logger = logging.getLogger("ballast.runs")
 
@@ -74,19 +74,6 @@ class Writer:
 def new_run_id() -> str:
     """Sorts by time, short enough to type, never twice the same."""
     return time.strftime("%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(2)
-
-
-def journal_of(opened: OpenCluster, choice: str | None = None, *, timeout_s: float = 30.0) -> Journal:
-    """The cluster's journal, not yet acquired; reading needs no lock."""
-    config = {**opened.security.for_confluent(), "bootstrap.servers": opened.bootstrap_server}
-    return open_journal(config, journal=choice, timeout_s=timeout_s, identity=opened.identity)
-
-
-def journal_to_look_at(opened: OpenCluster, choice: str | None = None) -> Journal:
-    """The same for a person who looks first of all: what keeps the cluster from being reached is said at once."""
-    if choice is None:
-        opened.check_answers()
-    return journal_of(opened, choice)
 
 
 @contextmanager

@@ -7,12 +7,12 @@ what others have added since.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ballast.core.cluster.drain import Drain
 from ballast.core.throttles import EVERYTHING, LISTS, DesiredThrottles, LedgerEntry, Setting, is_theirs, parse_list
 from ballast.core.throttles.stale import FoundThrottle, all_settings
-from ballast.daemon.acting.decisions import decisions_in
+from ballast.daemon.acting.drain_records import drains_in
 from ballast.executor.driver.notes import Note
 from ballast.executor.journal.ledger import (
     BY_HAND,
@@ -26,7 +26,11 @@ from ballast.executor.journal.ledger import (
 from ballast.ports.cluster import Outcome
 from ballast.ports.journal import Begun, Record, begun_in
 from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.runs import Writer, journal_of
+from ballast.wiring.journal import journal_of
+
+if TYPE_CHECKING:
+    # It brings the driver, which a reading does without.
+    from ballast.wiring.runs import Writer
 
 
 class HeldSettings(NamedTuple):
@@ -50,7 +54,7 @@ def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s:
         return HeldSettings(
             frozenset(load_ledger(records)),
             frozenset(load_ledger(records, BY_HAND)),
-            decisions_in(records).drains,
+            drains_in(records),
             begun_in(records),
         )
     finally:

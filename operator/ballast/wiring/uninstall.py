@@ -15,8 +15,7 @@ from ballast.executor.journal.ledger import BY_HAND, load_ledger
 from ballast.executor.machine.run import Now
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record
 from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.journal import this_process
-from ballast.wiring.runs import journal_of, journal_to_look_at
+from ballast.wiring.journal import journal_of, journal_to_look_at, this_process
 
 TOPICS: Final = (JOURNAL_TOPIC, REQUESTS_TOPIC)
 

@@ -35,7 +35,8 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def journal_of(*_: Any, **__: Any) -> FileJournal:
         return FileJournal(file)
 
-    monkeypatch.setattr("ballast.wiring.runs.journal_of", journal_of)
+    for place in ("runs", "journal"):
+        monkeypatch.setattr(f"ballast.wiring.{place}.journal_of", journal_of)
     monkeypatch.setattr(reassign_hand, "WAIT_S", 1.0)
     return file
 
@@ -87,7 +88,8 @@ def test_a_follower_that_was_only_starting_is_asked_again(path: Path, monkeypatc
             looks[0] += 1
             return super().holder() if looks[0] > 1 else None
 
-    monkeypatch.setattr("ballast.wiring.runs.journal_of", lambda *_, **__: Late(path))
+    for place in ("runs", "journal"):
+        monkeypatch.setattr(f"ballast.wiring.{place}.journal_of", lambda *_, **__: Late(path))
     with another_process(path, "ana@pod", is_follower=True), writer_from_follower(OPENED, "--execute") as own:
         assert looks[0] > 1
         own.journal.check()

@@ -14,10 +14,10 @@ from ballast.daemon.acting.decisions import (
     Approval,
     approval_record,
     decisions_in,
-    drain_record,
     pause_record,
     rejection_record,
 )
+from ballast.daemon.acting.drain_records import drain_record
 from ballast.daemon.acting.policy import ActionKind
 from ballast.daemon.context.view import Pause
 from ballast.errors import Refused

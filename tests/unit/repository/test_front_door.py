@@ -1,10 +1,15 @@
-"""What the command costs before it does anything: the time and the libraries that ``ballast --help`` loads."""
+"""What a command costs before it does anything: the libraries and the rooms that it loads."""
 
 from __future__ import annotations
 
 import resource
 import subprocess
 import sys
+from pathlib import Path
+
+from ballast.core.cluster import Broker, PartitionRow, Topic, build
+from ballast.core.cluster.snapshot_file import Snapshot, dumps
+from ballast.core.planner import Loads
 
 HEAVY = (
     "confluent_kafka", "kafka", "kazoo", "pyspark", "numpy", "pyarrow", "numba", "highspy", "deltalake", "pydantic",
@@ -33,3 +38,60 @@ def test_importing_the_sandbox_loads_no_client() -> None:
     ask = f"import sys, ballast.sandbox; print(*(name for name in {HEAVY!r} if name in sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.split()
     assert loaded == []
+
+
+RUN = """
+import sys
+from ballast.cli.main import main
+try:
+    main()
+finally:
+    print("loaded:", *sys.modules)
+"""
+DAEMON = {
+    "ballast.daemon",
+    "ballast.daemon.acting",
+    "ballast.daemon.acting.drain_records",
+    "ballast.daemon.acting.policy",
+}
+"""What a command may load of the daemon: its policies are settings, and the brokers that people drain are no plan's to fill."""
+UNUSED = (
+    "kazoo",
+    "pydantic",
+    "prometheus_client",
+    "starlette",
+    "uvicorn",
+    "ballast.executor.driver.driver",
+    "ballast.sim",
+)
+"""What neither a status nor a plan needs, where no ZooKeeper is named and no JSON is asked for."""
+
+
+def loaded_by(*command: str) -> set[str]:
+    """Every module that a process of this command has loaded when it ends."""
+    done = subprocess.run([sys.executable, "-c", RUN, *command], capture_output=True, text=True, check=False)
+    return set(done.stdout.rpartition("loaded:")[2].split())
+
+
+def unneeded(loaded: set[str]) -> list[str]:
+    """Of these, what costs time and is not used."""
+    return [m for m in UNUSED if m in loaded] + sorted(m for m in loaded - DAEMON if m.startswith("ballast.daemon"))
+
+
+def test_a_status_loads_what_it_reads_with() -> None:
+    """The clients, and nothing of ZooKeeper, of the daemon or of runs."""
+    loaded = loaded_by("status", "--bootstrap-server", "127.0.0.1:1", "--timeout", "0.1")
+    assert {"ballast.core.status", "ballast.wiring.throttles", "confluent_kafka"} <= loaded
+    assert unneeded(loaded) == []
+
+
+def test_a_plan_from_a_file_loads_no_client(tmp_path: Path) -> None:
+    """From the command to the table, of a cluster that has to be balanced."""
+    rows = [PartitionRow("t", p, p % 2, (p % 2, 2), (p % 2, 2), sizes=(1 << 30,) * 2) for p in range(60)]
+    state = build("c", tuple(Broker(i, host="h") for i in range(4)), (Topic("t"),), rows)
+    file = tmp_path / "cluster.json"
+    file.write_text(dumps(Snapshot(state, Loads.from_state(state))), encoding="utf-8")
+    loaded = loaded_by("plan", "balance", "--no-prove", "--snapshot", str(file))
+    assert "ballast.core.planner.search.find" in loaded
+    assert unneeded(loaded) == []
+    assert not loaded & {"kafka", "confluent_kafka", "ballast.wiring.cluster"}

@@ -37,7 +37,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def journal_of(*_: Any, **__: Any) -> FileJournal:
         return FileJournal(file)
 
-    monkeypatch.setattr("ballast.wiring.runs.journal_of", journal_of)
+    monkeypatch.setattr("ballast.wiring.journal.journal_of", journal_of)
     return file
 
 

@@ -38,7 +38,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def journal_of(*_: Any, **__: Any) -> FileJournal:
         return FileJournal(file)
 
-    for place in ("runs", "uninstall"):
+    for place in ("runs", "journal", "uninstall"):
         monkeypatch.setattr(f"ballast.wiring.{place}.journal_of", journal_of)
     return file
 

@@ -31,7 +31,7 @@ def drains() -> None:
 @cluster_options
 def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """List the brokers, who drained them and since when; those of balance.draining stand in the settings."""
-    from ballast.wiring.runs import journal_to_look_at
+    from ballast.wiring.journal import journal_to_look_at
 
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)
@@ -58,8 +58,9 @@ def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) ->
 @cluster_options
 def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterOptions) -> int:
     """Let BROKER take replicas again: the daemon's next balance fills it."""
-    from ballast.daemon.acting.decisions import drain_record
-    from ballast.wiring.runs import journal_to_look_at, writer
+    from ballast.daemon.acting.drain_records import drain_record
+    from ballast.wiring.journal import journal_to_look_at
+    from ballast.wiring.runs import writer
 
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)
@@ -86,9 +87,9 @@ def _require(log: Journal, broker: int) -> None:
 
 
 def _drains(log: Journal) -> tuple[Drain, ...]:
-    from ballast.daemon.acting.decisions import decisions_in
+    from ballast.daemon.acting.drain_records import drains_in
 
-    return decisions_in(log.read()).drains
+    return drains_in(log.read())
 
 
 def _when(drain: Drain) -> str:

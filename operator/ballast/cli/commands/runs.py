@@ -40,7 +40,8 @@ def runs() -> None:
 @cluster_options
 def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """List runs, newest first, and the lock's holder."""
-    from ballast.wiring.runs import journal_to_look_at, summaries_of
+    from ballast.wiring.journal import journal_to_look_at
+    from ballast.wiring.runs import summaries_of
 
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)
@@ -180,7 +181,8 @@ def _document(run: Run, ledger: Iterable[Setting]) -> RunDocument:
 def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """Show the details of RUN: every move, how it ended and why, and active throttles."""
     from ballast.executor.journal.ledger import load_ledger
-    from ballast.wiring.runs import find_run, journal_to_look_at
+    from ballast.wiring.journal import journal_to_look_at
+    from ballast.wiring.runs import find_run
 
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)

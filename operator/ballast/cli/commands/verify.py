@@ -74,7 +74,8 @@ def _moves(what: str, opened: OpenCluster, state: ClusterState, journal: str | N
     from ballast.core.plan import Move as PlanMove
     from ballast.core.plan.file import loads
     from ballast.core.stock.files import parse_reassignment
-    from ballast.wiring.runs import find_run, journal_of
+    from ballast.wiring.journal import journal_of
+    from ballast.wiring.runs import find_run
 
     path = Path(what)
     if path.is_file():

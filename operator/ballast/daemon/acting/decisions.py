@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -14,17 +15,14 @@ from pydantic import TypeAdapter, ValidationError
 from ballast.core.cluster.drain import Drain
 from ballast.core.document import Reader
 from ballast.core.plan.file import BrokerSummary, ResourceSummary
+from ballast.daemon.acting.drain_records import drains_in
 from ballast.daemon.acting.policy import ActionKind
 from ballast.daemon.context.view import Answer, Pause, PlanView
-from ballast.ports.journal import STRANGE_HINT, Corrupt, Record, read_record
+from ballast.ports.journal import Record, read_record
 
 PAUSE_KEY: Final = "pause"
 ASKED_KEY: Final = "daemon/asked"
 ANSWERS_KEY: Final = "daemon/answers"
-_DRAIN: Final = "drain/"
-_PLAN: Final = TypeAdapter(PlanView)
-_RESOURCES: Final = TypeAdapter(list[ResourceSummary])
-_BROKERS: Final = TypeAdapter(list[BrokerSummary])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +57,6 @@ def decisions_in(records: Iterable[Record]) -> Decisions:
     pause, asked, answers = (found.get(key) for key in (PAUSE_KEY, ASKED_KEY, ANSWERS_KEY))
     rejected = {kind: found[_rejected(kind)] for kind in ActionKind if _rejected(kind) in found}
     approved = {kind: found[_approved(kind)] for kind in ActionKind if _approved(kind) in found}
-    drains = [_drain(record) for key, record in found.items() if key.startswith(_DRAIN)]
     shown, told = (None if asked is None else _plan(asked.value)), ([] if answers is None else _answers(answers.value))
     return Decisions(
         pause=None if pause is None else read_record(pause, _pause),
@@ -68,7 +65,7 @@ def decisions_in(records: Iterable[Record]) -> Decisions:
             kind: read_record(record, lambda r: Approval(plan=r.text("plan"), by=r.text("by")))
             for kind, record in approved.items()
         },
-        drains=tuple(sorted(drains, key=lambda d: d.broker)),
+        drains=drains_in(found.values()),
         asked=shown,
         answers=tuple(told or ()),
         not_shown=(
@@ -93,16 +90,16 @@ def approval_record(kind: ActionKind, approval: Approval | None) -> Record:
     return Record(_approved(kind), None if approval is None else asdict(approval))
 
 
-def drain_record(broker: int, drain: Drain | None) -> Record:
-    """A broker that is drained; None ends it."""
-    value = None if drain is None else {"by": drain.by, "since_ms": drain.since_ms}
-    return Record(f"{_DRAIN}{broker}", value)
-
-
 def shared_records(asked: PlanView | None, answers: tuple[Answer, ...]) -> list[Record]:
     """What only the leader knows, for the pages of the standbys."""
     plan = None if asked is None else asdict(asked)
     return [Record(ASKED_KEY, plan), Record(ANSWERS_KEY, {"answers": [asdict(a) for a in answers]})]
+
+
+@cache
+def _adapters() -> tuple[TypeAdapter[Any], ...]:
+    """What judges a plan, its resources and its brokers; made when the first plan is read."""
+    return TypeAdapter(PlanView), TypeAdapter(list[ResourceSummary]), TypeAdapter(list[BrokerSummary])
 
 
 def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
@@ -110,11 +107,13 @@ def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
     if value is None or value.keys() - PlanView.__dataclass_fields__.keys():
         return None
     try:
-        _RESOURCES.validate_python(value.get("resources"))
-        _BROKERS.validate_python(value.get("brokers"))
-        return _PLAN.validate_python(value)
+        plan, resources, brokers = _adapters()
+        resources.validate_python(value.get("resources"))
+        brokers.validate_python(value.get("brokers"))
+        found: PlanView = plan.validate_python(value)
     except ValidationError:
         return None
+    return found
 
 
 def _answers(value: Mapping[str, Any] | None) -> list[Answer] | None:
@@ -135,10 +134,3 @@ def _approved(kind: ActionKind) -> str:
 
 def _pause(r: Reader) -> Pause:
     return Pause(by=r.text("by"), since_ms=r.integer("since_ms"), reason=r.text("reason"))
-
-
-def _drain(record: Record) -> Drain:
-    broker = record.key.removeprefix(_DRAIN)
-    if not broker.isdecimal():
-        raise Corrupt(f"The journal's record {record.key} names no broker.", hint=STRANGE_HINT)
-    return read_record(record, lambda r: Drain(broker=int(broker), by=r.text("by"), since_ms=r.integer("since_ms")))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import Drain
 from ballast.core.wording import human_brokers
-from ballast.daemon.acting.decisions import drain_record
+from ballast.daemon.acting.drain_records import drain_record
 from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.propose import Proposal
 from ballast.daemon.context.access import Access

@@ -49,7 +49,7 @@ def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | 
 
 def _is_kept(opened: OpenCluster) -> bool:
     """Whether a process that does not release it when it is asked holds the lock now."""
-    from ballast.wiring.runs import journal_of
+    from ballast.wiring.journal import journal_of
 
     log = journal_of(opened)
     try:
@@ -61,8 +61,8 @@ def _is_kept(opened: OpenCluster) -> bool:
 
 def _ask(opened: OpenCluster, action: str) -> list[str]:
     """Ask a follower to release the lock; the request's id where there is one to be asked."""
-    from ballast.wiring.journal import this_process
-    from ballast.wiring.runs import journal_of, request_release
+    from ballast.wiring.journal import journal_of, this_process
+    from ballast.wiring.runs import request_release
 
     log = journal_of(opened)
     try:
