@@ -23,8 +23,6 @@ from dataclasses import replace
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
-from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
-from kafka.protocol.metadata import MetadataRequest
 
 from ballast.adapters.kafka import collector
 from ballast.adapters.kafka import configs as config_requests
@@ -34,6 +32,7 @@ from ballast.adapters.kafka import log_ends as log_end_requests
 from ballast.adapters.kafka import reassignments as reassignment_requests
 from ballast.adapters.kafka.confluent import Admin, no_cluster_yet
 from ballast.adapters.kafka.kafka_python import Wire, denied, raise_for
+from ballast.adapters.kafka.kafka_python_parts import DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest
 from ballast.adapters.kafka.responses import (
     Metadata,
     MetadataFacts,

@@ -11,10 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
-
 from ballast.adapters.kafka.confluent import Entries
 from ballast.adapters.kafka.kafka_python import Wire, code_name, raise_for
+from ballast.adapters.kafka.kafka_python_parts import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from ballast.adapters.kafka.reassignments import WRITE_ONCE
 from ballast.adapters.kafka.responses import read_config_entries
 from ballast.adapters.kafka.rights import explained

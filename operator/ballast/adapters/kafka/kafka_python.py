@@ -18,16 +18,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-import kafka.errors as kafka_errors
-from kafka.net.manager import KafkaConnectionManager
-from kafka.net.sasl.oauth import AbstractTokenProvider
-from kafka.net.selector import NetworkSelector
-from kafka.protocol.metadata import MetadataRequest
-
 from ballast.adapters.auth.oauth import TokenSource
 from ballast.adapters.auth.security import Security
 from ballast.adapters.kafka.diagnosis import first_to_answer, login_refused, no_such_mechanism, parse_servers
 from ballast.adapters.kafka.identity import ClusterIdentity
+from ballast.adapters.kafka.kafka_python_parts import (
+    AbstractTokenProvider,
+    KafkaConnectionManager,
+    MetadataRequest,
+    NetworkSelector,
+    kafka_errors,
+)
 from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.adapters.kafka.rights import forbidden
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
-from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
-
 from ballast.adapters.kafka.kafka_python import Wire, code_name, raise_for
+from ballast.adapters.kafka.kafka_python_parts import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from ballast.adapters.kafka.reassignments import WRITE_ONCE
 from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from kafka.protocol.consumer import ListOffsetsRequest
-
 from ballast.adapters.kafka.kafka_python import Wire
+from ballast.adapters.kafka.kafka_python_parts import ListOffsetsRequest
 from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kafka.protocol.admin import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
-from kafka.protocol.metadata import MetadataRequest
-
 from ballast.adapters.kafka.kafka_python import Wire, code_name, raise_for
+from ballast.adapters.kafka.kafka_python_parts import (
+    AlterPartitionReassignmentsRequest,
+    ListPartitionReassignmentsRequest,
+    MetadataRequest,
+)
 from ballast.adapters.kafka.responses import read_partition_states, read_reassignments
 from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.adapters.kafka.rights import explained
