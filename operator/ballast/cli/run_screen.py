@@ -268,7 +268,7 @@ def screen_for(output: str) -> Screen:
 def _stderr_console() -> Console:
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, emoji=False)
 
 
 def carry_out(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> RunResult:

@@ -89,8 +89,8 @@ def console() -> Console:
     from rich.console import Console
 
     if sys.stdout.isatty():
-        return Console(highlight=False, soft_wrap=False)
-    return Console(file=sys.stdout, width=_PIPE_WIDTH, highlight=False, no_color=True)
+        return Console(highlight=False, emoji=False, soft_wrap=False)
+    return Console(file=sys.stdout, width=_PIPE_WIDTH, highlight=False, emoji=False, no_color=True)
 
 
 def render_table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Any:

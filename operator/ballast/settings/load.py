@@ -8,12 +8,10 @@ to be called ``ballast``.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, get_args
-
-import yaml
 
 from ballast.errors import UsageError
 from ballast.settings.agreement import contradictions
@@ -34,36 +32,16 @@ Place = tuple[str, ...]
 
 def load_settings(path: Path | None, environment: Mapping[str, str]) -> Settings:
     """Read, merge, check; the defaults, which a test holds to be valid, where nothing is given."""
-    tree: dict[str, Any] = read_yaml(path) if path is not None else {}
+    tree: dict[str, Any] = {}
+    if path is not None:
+        # YAML is imported here and below, since most commands are given none.
+        from ballast.settings.yaml_text import read_yaml  # noqa: PLC0415
+
+        tree = read_yaml(path)
     tree = normalise(tree, path.name if path else "the settings")
     for place, value in from_environment(environment):
         _put(tree, place, value, origin="the environment")
     return validate(tree) if tree else Settings()
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """A mapping from a file; an empty file is an empty mapping."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"Cannot read the settings file {path}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path.name} is not UTF-8 text at byte {error.start}.") from None
-    try:
-        tree = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 — a safe loader, made stricter
-    except (ValueError, RecursionError) as error:
-        # PyYAML hands on what int() and date() say of a figure or a day that cannot be.
-        raise UsageError(f"{path.name} holds a value that cannot be read: {str(error)[:200]}.") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error)
-        raise UsageError(f"{path.name} is not valid YAML{where}: {problem}.") from error
-    if tree is None:
-        return {}
-    if not isinstance(tree, dict):
-        raise UsageError(f"{path.name} must hold settings as `name: value` lines.")
-    return tree
 
 
 def normalise(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
@@ -85,10 +63,9 @@ def from_environment(environment: Mapping[str, str]) -> Iterable[tuple[Place, An
                 yield SHORT[name], text
         elif name.startswith(PREFIX):
             place = tuple(part.lower() for part in name.removeprefix(PREFIX).split("__"))
-            try:
-                value = yaml.load(text, Loader=_StrictLoader)  # noqa: S506
-            except (yaml.YAMLError, ValueError, RecursionError):
-                raise UsageError(f"The value of {name} is not a YAML value.") from None
+            from ballast.settings.yaml_text import read_value  # noqa: PLC0415
+
+            value = read_value(text, name)
             _check_known(Settings, place, value, name, "the environment")
             yield place, value
 
@@ -209,21 +186,3 @@ def _put(tree: dict[str, Any], place: Place, value: Any, *, origin: str) -> None
     else:
         # A copy, so that what is merged in later never reaches back into the caller's tree.
         node[last] = dict(value) if isinstance(value, dict) else value
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """YAML that refuses a key given twice, which YAML itself forbids and PyYAML lets pass."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-        """Check before building."""
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, Hashable):
-                raise yaml.constructor.ConstructorError(None, None, "a key is a list or a map", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} is given twice", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)

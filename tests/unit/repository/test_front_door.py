@@ -56,15 +56,10 @@ DAEMON = {
 }
 """What a command may load of the daemon: its policies are settings, and the brokers that people drain are no plan's to fill."""
 UNUSED = (
-    "kazoo",
-    "pydantic",
-    "prometheus_client",
-    "starlette",
-    "uvicorn",
-    "ballast.executor.driver.driver",
-    "ballast.sim",
-)
-"""What neither a status nor a plan needs, where no ZooKeeper is named and no JSON is asked for."""
+    "kazoo", "pydantic", "prometheus_client", "starlette", "uvicorn", "yaml", "cronsim", "rich._emoji_codes",
+    "ballast.executor.driver.driver", "ballast.sim",
+)  # fmt: skip
+"""What neither a status nor a plan needs, where no ZooKeeper, no settings file and no JSON is asked for."""
 
 
 def loaded_by(*command: str) -> set[str]:

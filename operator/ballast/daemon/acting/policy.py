@@ -13,7 +13,6 @@ from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from annotated_types import Ge, Gt, Interval
-from cronsim import CronSim, CronSimError
 
 from ballast.core.planner import PlannerPolicy
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -64,6 +63,9 @@ class Window:
     """The IANA time zone that the cron expression is read in, for example `Europe/Berlin`."""
 
     def __post_init__(self) -> None:
+        # Imported here since every command loads the policies, and few have a window in them.
+        from cronsim import CronSim, CronSimError  # noqa: PLC0415
+
         try:
             CronSim(self.opens, datetime(2026, 1, 1, tzinfo=UTC))
         except CronSimError as error:
