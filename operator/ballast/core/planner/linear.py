@@ -13,15 +13,8 @@ import highspy
 
 PARALLEL: Final = 1 << 13
 """HiGHS's number for looking for parallel rows and columns before it solves (``presolve_rule_off``).  Every program goes without it: with
-1.15.1 it freed memory that was not its own and ended the process."""
-NO_PARTS: Final = {
-    "mip_heuristic_run_rins": False,
-    "mip_heuristic_run_rens": False,
-    "mip_heuristic_run_root_reduced_cost": False,
-    "mip_allow_restart": False,
-}
-"""Integer programs are not presolved, and neither are parts of them: these presolve what they solve, whatever the option ``presolve``
-says, and with 1.15.1 that broke off ("vector::reserve")."""
+1.15.1 it freed memory that was not its own and ended the process.  Integer programs are not presolved; their heuristics presolve the parts
+that they solve, which takes 1.16: with 1.15.1 that broke off ("vector::reserve")."""
 ANSWERED: Final = frozenset({highspy.HighsModelStatus.kOptimal})
 
 
@@ -29,18 +22,20 @@ class SolverError(RuntimeError):
     """HiGHS did not solve a program that has an answer: a bug in Ballast."""
 
 
+class Silent(highspy.Highs):  # type: ignore[misc]
+    """A solver that writes nothing: HiGHS 1.16 writes its name to stdout when callbacks are enabled, which its constructor does."""
+
+    def enableCallbacks(self) -> None:  # noqa: N802 — HiGHS's name
+        """After it was told to be silent."""
+        self.silent()
+        super().enableCallbacks()
+
+
 def program(**options: object) -> Any:
     """An empty program, silent and on one thread; ``options`` are those of HiGHS."""
     highspy.Highs.resetGlobalScheduler(True)
-    solver: Any = highspy.Highs()
-    settings = {
-        "output_flag": False,
-        "threads": 1,
-        "random_seed": 0,
-        "presolve_rule_off": PARALLEL,
-        **NO_PARTS,
-        **options,
-    }
+    solver: Any = Silent()
+    settings = {"threads": 1, "random_seed": 0, "presolve_rule_off": PARALLEL, **options}
     for option, setting in settings.items():
         if solver.setOptionValue(option, setting) != highspy.HighsStatus.kOk:
             raise SolverError(f"HiGHS does not take the option {option} = {setting}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 
@@ -112,3 +114,10 @@ def test_a_program_that_breaks_off_says_for_what() -> None:
 
     with pytest.raises(SolverError, match=r"broke off on the program for a few brokers: vector::reserve"):
         solve(Breaking(), "a few brokers")
+
+
+def test_a_solver_writes_nothing() -> None:
+    """A command's JSON has stdout to itself, and HiGHS writes there past Python."""
+    solves = "from ballast.core.planner.linear import program; p = program(); p.addVar(0, 1); p.run()"
+    ran = subprocess.run([sys.executable, "-c", solves], check=True, capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("", "")
