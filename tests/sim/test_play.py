@@ -72,6 +72,40 @@ def test_time_and_peaks_are_those_of_arithmetic() -> None:
         assert b.broker == 4 or b.disk_after == pytest.approx(b.disk_before - given)
 
 
+def test_a_cluster_that_tells_topic_ids_is_played_with_them() -> None:
+    """A move is bound to its topic's id; with another one the topic counts as deleted and created again, and nothing moves."""
+    state, loads, _ = scene()
+    told = _with_topic_id(state, "he2c--GnR3CzY6p06qH7ug")
+    made = plan(told, Expand(brokers=frozenset({4})), policy=QUICK)
+    out = play(told, made, SLOW, loads=loads, nic_bytes_per_s=100e6)
+    assert out.status == "done"
+    assert out.moves_ended == len(made.moves) > 0
+
+
+def test_a_plan_of_a_live_cluster_is_played_on_its_snapshot_that_has_no_topic_ids() -> None:
+    """``ballast snapshot`` writes no topic ids; the plan's are taken."""
+    state, loads, _ = scene()
+    made = plan(_with_topic_id(state, "he2c--GnR3CzY6p06qH7ug"), Expand(brokers=frozenset({4})), policy=QUICK)
+    out = play(state, made, SLOW, loads=loads, nic_bytes_per_s=100e6)
+    assert out.status == "done"
+    assert out.moves_ended == len(made.moves) > 0
+
+
+def test_a_play_names_moves_that_do_not_end_well_and_why() -> None:
+    """A topic that was deleted and created again is not moved; the story says so, a few of a kind."""
+    state, loads, _ = scene()
+    made = plan(_with_topic_id(state, "he2c--GnR3CzY6p06qH7ug"), Expand(brokers=frozenset({4})), policy=QUICK)
+    out = play(_with_topic_id(state, "46YmiAJAT1yCTWrZfsTHbA"), made, SLOW, loads=loads, nic_bytes_per_s=100e6)
+    assert out.status == "incomplete"
+    told = [sentence for _, sentence in out.story if "topic-recreated" in sentence]
+    assert 0 < len(told) <= 3
+    assert "t-" in told[0]
+
+
+def _with_topic_id(state: ClusterState, topic_id: str) -> ClusterState:
+    return replace(state, topics=tuple(replace(t, topic_id=topic_id) for t in state.topics))
+
+
 def test_what_producers_write_meanwhile_is_copied_too() -> None:
     """More bytes than the plan says, and it takes longer; the usual traffic stands beside the copies."""
     quiet, _ = played()

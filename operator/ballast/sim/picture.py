@@ -8,7 +8,7 @@ fill.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -31,8 +31,12 @@ def world_of(
     nic_bytes_per_s: float,
     physics: Physics | None = None,
     focus: Collection[int] | None = None,
+    topic_ids: Mapping[str, str] | None = None,
 ) -> SimWorld:
-    """The cluster as it was read, standing still at the clock's present moment; ``focus`` holds rows, None is all of them."""
+    """The cluster as it was read, standing still at the clock's present moment; ``focus`` holds rows, None is all of them.
+
+    ``topic_ids`` are for topics whose id was not read, as in a snapshot file.
+    """
     rows = range(len(state.partitions)) if focus is None else sorted(focus)
     others = _other_bytes(state, loads, rows)
     unknown = max((float(b.capacity_bytes) for b in state.brokers if b.capacity_bytes > 0), default=BOUNDLESS)
@@ -47,7 +51,8 @@ def world_of(
         configs = _texts(topic.configs)
         if topic.min_isr > 0:
             configs.setdefault("min.insync.replicas", str(topic.min_isr))
-        world.adopt(topic.name, partitions, configs=configs)
+        topic_id = topic.topic_id or (topic_ids or {}).get(topic.name)
+        world.adopt(topic.name, partitions, configs=configs, topic_id=topic_id)
     return world
 
 

@@ -20,7 +20,7 @@ from ballast.core.planner.loads import BYTES_IN, BYTES_OUT
 from ballast.core.what_if.loss import Health, health_of
 from ballast.core.wording import human_bytes, human_many
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Happening, Refusing
+from ballast.executor.driver.events import Ending, Happening, Refusing
 from ballast.executor.driver.notes import Note
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Holder
@@ -144,8 +144,14 @@ class _Player:
         self.policy = _paced(policy, self.least_s)
         physics = Physics(tick_s=max(0.5, self.least_s / LOOKS))
         self.world = world_of(
-            state, loads, self.clock, nic_bytes_per_s=nic_bytes_per_s, physics=physics, focus=focus
-        )  # fmt: skip
+            state,
+            loads,
+            self.clock,
+            nic_bytes_per_s=nic_bytes_per_s,
+            physics=physics,
+            focus=focus,
+            topic_ids=plan.topic_ids,
+        )
         self.cluster = SimCluster(self.world, api=state.api & {"reassign", "reassign-v1"} or frozenset({"reassign"}))
         self.out = Playback(moves=len(plan.moves), least_seconds=self.least_s)
         self.out.assumptions = _assumptions(state, loads, nic_bytes_per_s, focus)
@@ -165,6 +171,7 @@ class _Player:
         try:
             result = driver.execute(self.plan, self.policy, run_id="simulation")
             self.out.status, self.out.moves_ended = result.status, result.verified
+            self._tell_endings(result.endings)
         except _Horizon:
             self.out.status = "waiting"
             run = driver.run
@@ -189,6 +196,13 @@ class _Player:
             self.heard[text] += 1
             if self.heard[text] == 1 and len(self.heard) < NOTES:
                 self._tell(text)
+
+    def _tell_endings(self, endings: tuple[Ending, ...]) -> None:
+        """Why moves or elections ended otherwise: the first few of each outcome."""
+        for ending in endings:
+            self.heard[ending.outcome] += 1
+            if self.heard[ending.outcome] <= OF_A_KIND:
+                self._tell(f"{ending.subject}: {ending.outcome}{f', {ending.detail}' if ending.detail else ''}")
 
     def _watch(self, elapsed: float) -> None:
         now = self.clock.monotonic_s() - self.began_s

@@ -105,10 +105,17 @@ class SimWorld:
             self._show(partition.name, self._state(partition), lag_s=lag_s)
         self.controller.topics_changed()
 
-    def adopt(self, name: str, partitions: Iterable[SimPartition], *, configs: Mapping[str, str]) -> None:
-        """Take a topic as it is said to be: replicas in sync or not, moves in progress or not."""
+    def adopt(
+        self,
+        name: str,
+        partitions: Iterable[SimPartition],
+        *,
+        configs: Mapping[str, str],
+        topic_id: str | None = None,
+    ) -> None:
+        """Take a topic as it is said to be, with its id where it is known: replicas in sync or not, moves in progress or not."""
         self._topics_made += 1
-        topic = SimTopic(name, topic_id=f"sim-{self._topics_made:018d}", configs=dict(configs))
+        topic = SimTopic(name, topic_id=topic_id or f"sim-{self._topics_made:018d}", configs=dict(configs))
         self.topics[name] = topic
         for partition in partitions:
             topic.partitions[partition.number] = partition

@@ -88,7 +88,7 @@ _TROUBLE: Final = {
     "offline": "are offline",
     "under_min_isr": "are under min ISR",
     "at_min_isr": "are at min ISR",
-    "min_isr_unknown": "may are under min ISR (min.insync.replicas is not known)",
+    "min_isr_unknown": "may be under min ISR (min.insync.replicas is not known)",
 }
 
 
@@ -232,7 +232,7 @@ def _full(b: documents.BrokerLoss) -> str:
 def _counts(health: Health) -> str:
     return (
         f"{len(health.offline):,} partitions are offline, {len(health.under_min_isr):,} are under min ISR, "
-        + (f"{len(health.min_isr_unknown):,} perhaps do too, " if len(health.min_isr_unknown) else "")
+        + (f"{len(health.min_isr_unknown):,} may be too, " if len(health.min_isr_unknown) else "")
         + f"{len(health.under_replicated):,} are under-replicated."
     )
 
