@@ -43,6 +43,7 @@ _NOT_CONTROLLER: Final = 41
 _QUORUM: Final = 55
 """DescribeQuorum, which only brokers of KRaft clusters know."""
 _KAFKAS_OWN_NAMES: Final = {
+    -1: "UNKNOWN_SERVER_ERROR",
     6: "NOT_LEADER_OR_FOLLOWER",
     17: "INVALID_TOPIC_EXCEPTION",
     39: "INVALID_REPLICA_ASSIGNMENT",
