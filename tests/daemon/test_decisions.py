@@ -250,6 +250,19 @@ def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: S
     assert leader.board.view.throttles_to_restore == 0
 
 
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.APPROVE])
+def test_within_its_grace_a_dead_broker_is_told_what_follows_in_the_mode_of_repair(leader: Rig, mode: Mode) -> None:
+    """Nothing is rebuilt unless a person approves it, and the sentence does not say that it is."""
+    leader.policy = DaemonPolicy(mode=mode)
+    cluster = leader.cluster
+    assert isinstance(cluster, SimCluster)
+    cluster.world.kill(1)
+    wait(leader, 60)
+    said = check_repair(leader)
+    assert "are rebuilt elsewhere" not in said
+    assert "to return before a plan to rebuild its replicas elsewhere is proposed" in said
+
+
 def test_what_was_on_a_failed_log_dir_is_rebuilt_after_the_grace_and_nothing_else(leader: Rig) -> None:
     """The broker lives and keeps its other replicas; a disk that is replaced in time brings everything back by itself."""
     cluster = leader.cluster

@@ -12,7 +12,7 @@ from ballast.core.planner import Balance, Evacuate, Intent, Leaders, Loads, Rack
 from ballast.core.planner.place import following
 from ballast.core.wording import human_brokers, human_time
 from ballast.daemon.acting.journal_view import JournalReader
-from ballast.daemon.acting.policy import ActionKind, LivePolicy
+from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.acting.propose import Proposals, outline
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
@@ -190,10 +190,18 @@ class RepairCheck:
             broker, since = max(gone.items(), key=lambda item: item[1])
             _, held_until_s = held.get(broker, (broker, 0.0))
             left_s = max(since + grace_s, held_until_s) - now_s
-            return f"Broker {broker} is down; it has {human_time(left_s)} to return before its replicas are rebuilt elsewhere."
+            follows = (
+                "its replicas are rebuilt elsewhere"
+                if self._rebuilds_unasked()
+                else "a plan to rebuild its replicas elsewhere is proposed"
+            )
+            return f"Broker {broker} is down; it has {human_time(left_s)} to return before {follows}."
         if self.reading.failed_disks.since_s:
             return self._rebuild_offline(state)
         return self._replace_lists(state)
+
+    def _rebuilds_unasked(self) -> bool:
+        return self.policy.now.mode_of(ActionKind.REPAIR) is Mode.AUTO
 
     def _rebuild_offline(self, state: ClusterState) -> str:
         """Rebuild on other brokers what lies on failed log dirs of live ones, once the disk was not replaced in time."""
@@ -205,7 +213,12 @@ class RepairCheck:
         if not due:
             self.proposals.withdraw(ActionKind.REPAIR)
             left_s = grace_s - (now_s - min(failed.since_s.values()))
-            return f"{headline} They are rebuilt elsewhere unless the disk is replaced within {human_time(left_s)}."
+            follows = (
+                "They are rebuilt elsewhere"
+                if self._rebuilds_unasked()
+                else "A plan to rebuild them elsewhere is proposed"
+            )
+            return f"{headline} {follows} unless the disk is replaced within {human_time(left_s)}."
         # One broker at a time: of partitions that have lost a replica on it, those on other failing brokers stay.
         made = self.plans.make(state, Evacuate(brokers=frozenset({min(due)}), keep_racks=True, offline_only=True))
         if made.is_empty:
