@@ -57,7 +57,8 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
     if not settings.cluster.bootstrap_server and settings.cluster.zookeeper is None:
         raise UsageError(
             "No bootstrap server configured.",
-            hint="Set cluster.bootstrap_server in the settings file (--config), or BALLAST__CLUSTER__BOOTSTRAP_SERVER.",
+            hint="Set cluster.bootstrap_server in the settings file (--config), or the variable BALLAST_BOOTSTRAP_SERVER; "
+            "--sandbox runs it on the sandbox of this machine.",
         )
     clock = SystemClock()
     board = Board(first_view(settings, clock))

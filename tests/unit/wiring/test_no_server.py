@@ -19,13 +19,15 @@ from ballast.wiring.daemon import run_daemon
 
 
 def test_the_daemon_names_the_setting_that_is_missing() -> None:
-    """Its hint names a setting that there is, and no option, since ``ballast daemon`` has none for this."""
+    """Its hint names a setting that there is, the variable that every command knows, and the sandbox; ``ballast daemon`` has no option for a server."""
     with pytest.raises(UsageError) as refused:
         run_daemon(None, {})
     assert refused.value.hint is not None
     assert "cluster.bootstrap_server" in {d.name for d in walk(Settings)}
     assert "cluster.bootstrap_server" in refused.value.hint
     assert "--bootstrap-server" not in refused.value.hint
+    assert " BALLAST_BOOTSTRAP_SERVER" in refused.value.hint
+    assert "--sandbox" in refused.value.hint
 
 
 def test_the_daemon_runs_on_the_sandbox_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
