@@ -78,7 +78,8 @@ class Loads:
         notes = ["No traffic or CPU metrics: only disk, replicas and preferred leaders are balanced."]
         resources: frozenset[str] = frozenset({DISK})
         if not known:
-            notes.append("No size is known: a plan cannot say how many bytes it moves.")
+            if len(sizes):
+                notes.append("No size is known: a plan cannot say how many bytes it moves.")
             resources = frozenset()
         elif assumed.any():
             notes.append(
