@@ -39,7 +39,7 @@ from ballast.settings.model import Settings
 from ballast.settings.show import differences, flat, need_restart
 from ballast.settings.watch import FileWatch
 from ballast.wiring.cluster import OpenCluster, client_security, open_cluster
-from ballast.wiring.credentials import CredentialsWatch, start_anew
+from ballast.wiring.credentials import CredentialsWatch, end_now, start_anew
 from ballast.wiring.external import external_load
 from ballast.wiring.journal import journal_of, this_process
 from ballast.wiring.loads import HistoryPolicy, loads_from_history
@@ -91,6 +91,7 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
                 settings_changed=settings_reader(watch, environment, settings),
                 credentials_changed=credentials.look if credentials else None,
                 start_anew=lambda: start_anew(sys.argv[1:]),
+                end_now=lambda: start_anew(sys.argv[1:]) if credentials and credentials.renew else end_now(),
             )
         )
         _obey_signals(service, credentials)

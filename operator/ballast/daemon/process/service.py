@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ballast.core.wording import human_elections
+from ballast.core.wording import human_elections, human_time
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
 from ballast.daemon.context.view import CheckReport, Role
 from ballast.daemon.metrics.catalog import Metrics
@@ -57,6 +57,8 @@ class ServiceParts:
     """Asked as often; stops the service where it is to be started anew with them."""
     start_anew: Callable[[], None] | None = None
     """Becomes a fresh process at once: an orderly end would wait for what is stuck."""
+    end_now: Callable[[], None] | None = None
+    """Ends the process at once, whatever a thread waits for."""
 
 
 class Service:
@@ -137,7 +139,7 @@ class Service:
             threading.Thread(target=loop.run, args=(self._stop.is_set,), name=name, daemon=True)
             for name, loop in (("work", self.work), ("lock", self.lock), ("journal", self.journal_loop))
         ]
-        for thread in threads:
+        for thread in (*threads, threading.Thread(target=self._end_in_time, name="end", daemon=True)):
             thread.start()
         try:
             self.pulse.run(self._stop.is_set)
@@ -251,6 +253,20 @@ class Service:
     def _submit(self, request: Request) -> None:
         self.parts.requests.submit(request)
         self.pulse.hurry("requests")
+
+    def _end_in_time(self) -> None:
+        """End the process when its grace is over: where no broker answers, each call in the way waits for all of its own time."""
+        self._stop.wait()
+        grace_s = self.policy.now.stop.grace_s
+        threading.Event().wait(grace_s)
+        if self.given.end_now is not None:
+            say(
+                log,
+                f"Not stopped within {human_time(grace_s)} (stop.grace_s): the process ends now. "
+                "The lock expires by itself, and the next start resumes what is open.",
+                level=logging.WARNING,
+            )
+            self.given.end_now()
 
     def _leave(self, threads: Sequence[threading.Thread]) -> None:
         """Stop deciding, put the tools down, tell the successor."""
