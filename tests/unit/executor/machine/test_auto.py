@@ -108,13 +108,14 @@ def test_rates_halve_while_bystanders_suffer_and_never_under_what_copies_need() 
             PartitionRow("t", 0, 1, (1, 2), (1,)),
             PartitionRow("t", 1, 5, (5, 2), (5, 2)),
             PartitionRow("u", 0, 2, (2, 1), (2,)),
+            PartitionRow("u", 1, 2, (2, 1), (2,)),
         ],
     )
     after = follow_cluster(run, look(state=unwell), NOW)
     assert after.needed == {4: 801, 5: 801}
     assert after.rates == {3: 500, 4: 801, 1: 801, 2: 801, 5: 801}
     assert after.auto is not None
-    assert after.auto.unhealthy == 1
+    assert after.auto.unhealthy == 2
     again = follow_cluster(after, look(state=unwell), Now(20_000, 20.0))
     assert again.rates == {3: 500, 4: 801, 1: 801, 2: 801, 5: 801}
 

@@ -59,6 +59,12 @@ def test_an_attempt_that_a_dead_process_may_not_have_made_is_not_counted(stage: 
     assert run.elections[NAME].attempts == 1
 
 
+def test_a_move_that_was_about_to_be_submitted_is_planned_again() -> None:
+    """What its guards said is as old as the process that asked them; one that was submitted goes on."""
+    assert resumed(run_with(Throttled(), 0), Now(5, 5.0)).moves[NAME].stage == Planned()
+    assert resumed(run_with(Submitted(), 1), Now(5, 5.0)).moves[NAME].stage == Submitted()
+
+
 def test_an_election_survives_more_deaths_than_it_has_attempts() -> None:
     """It is asked for anew by each process, and does not end as failed because processes died."""
     run = run_with(Verified(), 1)

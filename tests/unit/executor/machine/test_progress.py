@@ -110,6 +110,12 @@ def test_the_rate_is_the_average_of_the_last_half_minute() -> None:
     assert rates((100.0, 50), (110.0, 150)) == [None, 10.0]
     assert rates((0.0, 0), (10.0, 100), (20.0, 300), (30.0, 600), (40.0, 1_000)) == [None, 10.0, 15.0, 20.0, 30.0]
     assert rates((0.0, 500), (10.0, 100)) == [None, 0.0]
+    assert rates((0.0, 0), (20.0, 100), (40.0, 400)) == [None, 5.0, 15.0]
+
+
+def test_two_readings_far_apart_tell_a_rate() -> None:
+    """The last one before the half minute is kept where there would be one alone without it."""
+    assert rates((0.0, 0), (100.0, 50)) == [None, 0.5]
 
 
 def test_a_run_that_copies_nothing_for_long_has_no_rate_left() -> None:
@@ -123,6 +129,7 @@ def test_a_run_that_copies_nothing_for_long_has_no_rate_left() -> None:
     ("copied", "at_s", "size", "left"),
     [
         pytest.param(50, 5.0, 100, 5.0, id="at-that-rate"),
+        pytest.param(75, 5.0, 76, 1 / 15, id="a-byte-left"),
         pytest.param(100, 5.0, 100, 0.0, id="nothing-left"),
         pytest.param(0, 5.0, 100, None, id="nothing-arrives"),
         pytest.param(50, 5.0, -1, None, id="size-not-known"),
@@ -136,11 +143,17 @@ def test_the_time_left_is_told_where_it_is_known(copied: int, at_s: float, size:
     assert seen.left_s == left
 
 
+def test_a_run_that_has_copied_everything_has_no_time_left_at_the_first_look() -> None:
+    """Though there is no rate yet."""
+    seen = Speedometer().read(run_of(move(0, Verified())), 5.0)
+    assert (seen.bytes_per_s, seen.left_s) == (None, 0.0)
+
+
 def test_few_readings_are_kept() -> None:
     """Of those that tell nothing new one in ten seconds, of those older than half a minute one."""
     meter = Speedometer()
-    for at, copied in ((0.0, 0), (1.0, 0), (10.0, 0), (10.5, 0), (11.0, 5), (12.0, 9)):
+    for at, copied in ((100.0, 0), (101.0, 0), (110.0, 0), (110.5, 0), (111.0, 5), (112.0, 9)):
         meter.read(run_of(move(0, Moving(), copied)), at)
-    assert list(meter.readings) == [(0.0, 0), (10.5, 0), (11.0, 5), (12.0, 9)]
-    meter.read(run_of(move(0, Moving(), 20)), 40.5)
-    assert list(meter.readings) == [(10.5, 0), (11.0, 5), (12.0, 9), (40.5, 20)]
+    assert list(meter.readings) == [(100.0, 0), (110.5, 0), (111.0, 5), (112.0, 9)]
+    meter.read(run_of(move(0, Moving(), 20)), 140.5)
+    assert list(meter.readings) == [(110.5, 0), (111.0, 5), (112.0, 9), (140.5, 20)]
