@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ def cluster(
     *,
     dead: tuple[int, ...] = (),
     racks: str = "abcabc",
-    dirs: dict[int, tuple[LogDir, ...]] | None = None,
+    dirs: Mapping[int, tuple[LogDir, ...]] | None = None,
     topics: dict[str, dict[str, Any]] | None = None,
     rows: dict[tuple[str, int], dict[str, Any]] | None = None,
     version: str | None = None,
@@ -305,7 +306,7 @@ def test_a_shrinking_list_of_demoted_brokers_is_led_by_one_where_the_plan_says_s
 ) -> None:
     """By name, or in the number of those that are not named; a list with another broker never is."""
     policy = replace(POLICY, demoted=frozenset({2}))
-    admitted = {"status": "misses-some-goals", "obstacles": (obstacle,), "policy": policy}
+    admitted: dict[str, Any] = {"status": "misses-some-goals", "obstacles": (obstacle,), "policy": policy}
     assert found(move("v-0", 2), intent=SHRINK, **admitted) == [(code, "v-0") for code in codes]
     three = ChangeReplicationFactor(to=2, selection=Selection(topics="u"))
     named = {**admitted, "obstacles": (Obstacle("sole-leader", "u-2", "a reason"),)}
