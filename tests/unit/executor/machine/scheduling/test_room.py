@@ -18,7 +18,7 @@ from ballast.executor.machine.progress import Speedometer, total_of
 from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
 from ballast.executor.machine.scheduling.room import coming
 from ballast.executor.machine.scheduling.schedule import start
-from ballast.executor.machine.stages import Moving, Planned, Relocating, Stalled
+from ballast.executor.machine.stages import Moving, Planned, Relocating, Stage, Stalled, Verified
 from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment, ReplicaLog
 
@@ -319,3 +319,50 @@ def test_a_disk_whose_size_is_not_told_keeps_its_reserve() -> None:
     disk = LogDir("/d", usable_bytes=100 * MB)
     state = build("c", (Broker(1, host="h", log_dirs=(disk,), log_dirs_known=True),), (), [])
     assert rooms(state, {}, 0.1)[1, "/d"] == 90 * MB
+
+
+TO_TWO = Reassignment((1, 2), (2,), (1,))
+
+
+@pytest.mark.parametrize("stage", [Moving(), Planned(), Verified()])
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_copy_counts_once_whether_its_reassignment_is_ours_or_not(stage: Stage, *, listed: bool) -> None:
+    """While it is listed, and when it was until a moment ago."""
+    run = Run("r", "test", "c", ExecutionPolicy(), {NAME: MoveRun(Move("t", 0, (1,), (2,), 20 * MB), stage=stage)}, {})
+    picture = Picture({NAME: TO_TWO} if listed else {}, {}, frozenset(), frozenset({1, 2}), sizes={NAME: 20 * MB})
+    seen = replace(picture, ended={} if listed else {NAME: (TO_TWO, 5.0)})
+    assert coming(run, seen).bytes == {2: 20 * MB}
+
+
+@pytest.mark.parametrize(("listed_s", "left"), [(30.0, {}), (45.0, {2: 20 * MB})])
+def test_what_ended_before_its_broker_was_read_has_nothing_to_come(listed_s: float, left: dict[int, int]) -> None:
+    """Whatever the whole reading before it did not show yet."""
+    run = Run("r", "test", "c", ExecutionPolicy(), {}, {})
+    disks = Disks(full_s=10.0, later={2: (40.0, BrokerLogs((), {}))})
+    picture = Picture({}, {}, frozenset(), frozenset({1, 2}), disks=disks, sizes={NAME: 20 * MB})
+    assert coming(run, replace(picture, ended={NAME: (TO_TWO, listed_s)})).bytes == left
+
+
+@pytest.mark.parametrize(
+    ("ended_s", "later_s", "counts"),
+    [(9.5, None, False), (10.0, None, True), (20.0, None, True), (20.0, 15.0, True), (20.0, 40.0, False)],
+)
+def test_a_move_that_has_ended_counts_until_its_destination_was_read(
+    ended_s: float, later_s: float | None, *, counts: bool
+) -> None:
+    """By the whole reading at second 10, or by that broker's own; one that goes on beside it counts anyway."""
+    other = Move("t", 1, (1,), (3,), 5 * MB)
+    ended = MoveRun(Move("t", 0, (1,), (2,), 20 * MB), stage=Verified(), entered_s=ended_s)
+    moves = {NAME: ended, other.name: MoveRun(other, stage=Moving(), entered_s=1.0)}
+    run = Run("r", "test", "c", ExecutionPolicy(), moves, {})
+    later = {} if later_s is None else {2: (later_s, BrokerLogs((), {}))}
+    seen = Picture({}, {}, frozenset(), frozenset({1, 2}), disks=Disks(full_s=10.0, later=later))
+    assert coming(run, seen).bytes == ({2: 20 * MB, 3: 5 * MB} if counts else {3: 5 * MB})
+
+
+def test_a_copy_of_unknown_size_is_told_by_its_partition() -> None:
+    """The first one to each broker."""
+    moves = [Move("t", 0, (1,), (2,)), Move("t", 1, (1,), (2,)), Move("t", 2, (1,), (3,))]
+    run = Run("r", "test", "c", ExecutionPolicy(), {m.name: MoveRun(m, stage=Moving()) for m in moves}, {})
+    found = coming(run, Picture({}, {}, frozenset(), frozenset({1, 2, 3})))
+    assert (found.unsized, found.bytes) == ({2: moves[0].name, 3: moves[2].name}, {})

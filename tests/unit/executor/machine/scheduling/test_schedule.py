@@ -540,6 +540,33 @@ def test_a_move_on_its_way_whose_partition_the_reading_does_not_show_counts_for_
     assert begun(started(run, look(state_of(A, replace(unseen, old=(1, 5)))))[0]) == []
 
 
+@pytest.mark.parametrize(
+    ("size", "sizes", "bound", "together"),
+    [
+        pytest.param(-1, {}, 100 * MB, False, id="unknown"),
+        pytest.param(-1, {}, None, True, id="unknown-without-a-bound"),
+        pytest.param(0, {}, 100 * MB, True, id="empty-by-the-plan"),
+        pytest.param(-1, {TopicPartition("t", 0): 0}, 100 * MB, True, id="empty-by-a-reading"),
+    ],
+)
+def test_a_move_of_unknown_size_starts_alone_where_bytes_in_flight_are_bounded(
+    size: int, sizes: dict[TopicPartition, int], bound: int | None, *, together: bool
+) -> None:
+    """It may be any number of bytes; an empty partition is none."""
+    moves = (move(0, (1, 2), (3, 2), size), B)
+    policy = replace(PLAIN, unknown_room="allow", bytes_in_flight=bound)
+    after, _ = started(run_of(waiting(*moves), policy), look(state_of(*moves), sizes=sizes))
+    assert len(begun(after)) == (2 if together else 1)
+
+
+@pytest.mark.parametrize(("written", "expected"), [(2 * MB, [0, 1]), (6 * MB, [0])])
+def test_moves_start_together_only_while_their_rate_keeps_up_with_producers(written: int, expected: list[int]) -> None:
+    """What is written to all of them comes to the destination of both."""
+    moves = (A, move(1, (4, 5), (3, 5)))
+    run = run_of(waiting(*moves), FIXED, inbound={m.name: float(written) for m in moves})
+    assert begun(started(run)[0]) == expected
+
+
 def test_a_full_disk_is_relieved_first() -> None:
     """One that is fuller than 85 %; to its hundredth part, and of brokers that tell both figures."""
     moves = [move(0, (4, 5), (6, 5), 90 * MB), move(1, (1, 2), (3, 2), 1 * MB)]
