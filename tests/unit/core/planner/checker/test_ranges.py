@@ -1,0 +1,234 @@
+"""How the checker judges balance: who ends out of range, what was made worse, and each broker's share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from tests.unit.core.planner.checker.test_figures import honest, judged
+from tests.unit.core.planner.checker.test_rules import BALANCE
+from tests.unit.core.planner.clusters import cluster
+
+from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, build
+from ballast.core.plan import Move, Obstacle
+from ballast.core.planner import Balance, Expand, Intent, Leaders, Loads, PlannerPolicy, Selection, TopicRule
+from ballast.core.planner.checker.bands import Lists, Members, fair_shares
+from ballast.core.planner.checker.topics import TopicJudge
+from ballast.core.planner.goals import resources
+
+POLICY: Final = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0, prove=False)
+LABELS: Final = ("disk", "replicas", "preferred leaders")
+
+
+def lone(*counts: int) -> ClusterState:
+    """So many partitions of one replica and 100 bytes on each broker."""
+    return cluster(*((b,) for b, n in enumerate(counts, 1) for _ in range(n)), brokers=len(counts))
+
+
+def moved(state: ClusterState, *pairs: tuple[int, int]) -> list[Move]:
+    """Partitions, each to another broker."""
+    return [Move("t", n, state.target(n), (to,), 100) for n, to in pairs]
+
+
+def balance(
+    state: ClusterState,
+    *pairs: tuple[int, int],
+    admitted: tuple[str, ...] = (),
+    intent: Intent = BALANCE,
+    policy: PlannerPolicy = POLICY,
+) -> list[tuple[str, str]]:
+    """What is found in a plan of these moves that admits these ranges."""
+    known: dict[str, Any] = {}
+    if admitted:
+        known["obstacles"] = tuple(Obstacle("band", label, "a reason") for label in admitted)
+        if pairs:
+            known["status"] = "misses-some-goals"
+    made = honest(*moved(state, *pairs), state=state, **known)
+    return judged(made, intent=intent, state=state, policy=policy)
+
+
+@pytest.mark.parametrize(
+    ("counts", "pairs", "out"),
+    [
+        pytest.param((3, 1), [(0, 2)], None, id="balanced-by-it"),
+        pytest.param((2, 2), [], None, id="balanced-before"),
+        pytest.param((3, 1), [], 1, id="nothing-done"),
+        pytest.param((1, 3), [], 1, id="the-first-is-told"),
+        pytest.param((2, 4, 0), [(2, 3)], 2, id="half-done"),
+        pytest.param((2, 4, 0), [(2, 3), (3, 3)], None, id="all-done"),
+    ],
+)
+def test_a_range_that_is_missed_is_found_where_the_plan_does_not_admit_it(
+    counts: tuple[int, ...], pairs: list[tuple[int, int]], out: int | None
+) -> None:
+    """For each resource, with the first broker that is out of its range."""
+    state = lone(*counts)
+    expected = [("band", f"broker {out}")] if out else []
+    assert balance(state, *pairs) == expected * len(LABELS)
+    if out:
+        for label in LABELS:
+            others = tuple(other for other in LABELS if other != label)
+            assert balance(state, *pairs, admitted=others) == expected
+        assert balance(state, *pairs, admitted=LABELS) == []
+
+
+def test_a_plan_without_moves_is_judged_by_the_trigger_and_one_with_moves_by_the_band() -> None:
+    """The trigger is the wider one."""
+    wide = replace(POLICY, trigger=0.5)
+    state = lone(12, 8)
+    assert balance(state, policy=wide) == []
+    assert balance(state) == [("band", "broker 1")] * len(LABELS)
+    assert balance(state, (0, 2), (1, 2), policy=wide) == []
+    assert balance(lone(13, 7), (0, 2), policy=wide) == [("band", "broker 1")] * len(LABELS)
+
+
+def test_leaders_are_judged_by_what_leaders_alone_cost() -> None:
+    """Bytes and replicas that no reorder changes are no affair of that plan."""
+    state = cluster((1, 2), (1, 2), (1, 3), (1, 2), brokers=3)
+    asked = Leaders()
+    assert balance(state, intent=asked) == [("band", "broker 1")]
+    assert balance(state, intent=asked, admitted=("preferred leaders",)) == [("status", "the plan")]
+
+
+def test_a_broker_that_was_within_its_range_stays_within_it() -> None:
+    """Admitted or not; the first one is told."""
+    even = lone(2, 2, 2)
+    assert balance(even, (2, 3), admitted=LABELS) == [("regression", "broker 2")]
+    assert ("regression", "broker 2") in balance(even, (2, 3))
+
+
+def test_brokers_out_of_range_do_not_get_further_from_it() -> None:
+    """Together, though none of them was within it."""
+    state = lone(5, 1)
+    assert balance(state, (5, 1), admitted=LABELS) == [("regression", "the plan")]
+    assert balance(state, (0, 2), admitted=LABELS) == []
+    assert balance(state, (5, 1)) == [("band", "broker 1")] * len(LABELS)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(replace(POLICY, draining=frozenset({4})), id="a-replica-must-go"),
+        pytest.param(replace(POLICY, demoted=frozenset({4})), id="a-broker-must-not-lead"),
+        pytest.param(
+            replace(POLICY, topic_rules=(TopicRule(topics="t", not_brokers=frozenset({4})),)), id="a-rule-is-broken"
+        ),
+    ],
+)
+def test_a_repair_may_cost_balance(policy: PlannerPolicy) -> None:
+    """What must be repaired goes before ranges; the same move without that is a regression."""
+    state = lone(2, 2, 1, 2)
+    plain = balance(state, (5, 1), admitted=LABELS)
+    assert ("regression", "broker 1") in plain
+    assert "regression" not in {code for code, _ in balance(state, (5, 1), (6, 2), admitted=LABELS, policy=policy)}
+
+
+def test_a_replica_that_shares_a_rack_may_leave_it_whatever_it_costs() -> None:
+    """Two of one partition in a rack, of which one goes to a broker that has its share."""
+    brokers = tuple(Broker(b, rack=rack, log_dirs_known=True) for b, rack in enumerate("aab", 1))
+
+    def costs(old: tuple[int, ...], new: tuple[int, ...]) -> set[str]:
+        lists = [old, *[(1, 3)] * 3, *[(2, 3)] * 3]
+        rows = [PartitionRow("t", n, m[0], m, m, sizes=(100, 100)) for n, m in enumerate(lists)]
+        state = build("c", brokers, (Topic("t"),), rows)
+        obstacles = tuple(Obstacle("band", label, "a reason") for label in LABELS)
+        made = honest(Move("t", 0, old, new, 100), state=state, obstacles=obstacles, status="misses-some-goals")
+        return {code for code, _ in judged(made, intent=Balance(), state=state, policy=POLICY)}
+
+    assert costs((1, 2), (1, 3)) == set()
+
+
+@pytest.mark.parametrize(("number", "over"), [(1, False), (2, False), (3, True)])
+def test_new_brokers_are_filled_up_to_their_range_and_no_further(number: int, *, over: bool) -> None:
+    """Of each resource; who is no new broker may be out of its range."""
+    state = lone(4, 0)
+    told = balance(state, *((n, 2) for n in range(number)), intent=Expand(brokers=frozenset({2})))
+    assert told == ([("band", "broker 2")] * len(LABELS) if over else [])
+
+
+def test_a_new_broker_that_holds_too_much_already_may_keep_it() -> None:
+    """What it had before is not what the plan filled it with."""
+    assert balance(lone(1, 5), intent=Expand(brokers=frozenset({2}))) == []
+
+
+# Shares.
+
+
+def shares(
+    state: ClusterState,
+    *,
+    resource: str = "replicas",
+    intent: Intent = BALANCE,
+    policy: PlannerPolicy = POLICY,
+) -> list[float]:
+    """Each broker's share of a resource."""
+    loads = Loads.from_state(state)
+    (r,) = (r for r in resources(state, loads, policy) if r.name == resource)
+    topics = TopicJudge(
+        state, honest(state=state), intent, policy, emptied=(), is_open=lambda _: True, heir=lambda _: False
+    )
+    found = fair_shares(state, intent, r, Members.of(state, intent, policy), Lists.before(state), topics)
+    return [round(float(share), 6) for share in found]
+
+
+@pytest.mark.parametrize(
+    ("policy", "intent", "expected"),
+    [
+        pytest.param(POLICY, Balance(), [4, 4, 4], id="alike"),
+        pytest.param(replace(POLICY, draining=frozenset({3})), Balance(), [6, 6, 0], id="draining"),
+        pytest.param(replace(POLICY, cordoned=frozenset({3})), Balance(), [5.5, 5.5, 1], id="takes-nothing"),
+        pytest.param(replace(POLICY, cordoned=frozenset({1})), Balance(), [4, 4, 4], id="takes-nothing-and-has-more"),
+        pytest.param(POLICY, Balance(selection=Selection(exclude_brokers="1")), [0, 2, 2], id="left-out"),
+        pytest.param(POLICY, Expand(brokers=frozenset({3})), [4, 4, 4], id="expand"),
+        pytest.param(replace(POLICY, cordoned=frozenset({3})), Leaders(), [4, 4, 4], id="leaders"),
+        pytest.param(
+            replace(POLICY, topic_rules=(TopicRule(topics="t", not_brokers=frozenset({3})),)),
+            Balance(),
+            [6, 6, 0],
+            id="kept-off-by-a-rule",
+        ),
+        pytest.param(
+            replace(POLICY, topic_rules=(TopicRule(topics="other", not_brokers=frozenset({3})),)),
+            Balance(),
+            [4, 4, 4],
+            id="a-rule-for-another-topic",
+        ),
+    ],
+)
+def test_a_share_is_that_of_the_brokers_that_take_part(
+    policy: PlannerPolicy, intent: Intent, expected: list[float]
+) -> None:
+    """Of 8, 3 and 1 replicas; a broker that takes none keeps what it has at most."""
+    assert shares(lone(8, 3, 1), policy=policy, intent=intent) == expected
+
+
+def test_a_share_of_leaders_is_that_of_brokers_that_may_lead() -> None:
+    """Cordoned ones may."""
+    policy = replace(POLICY, demoted=frozenset({1}), cordoned=frozenset({3}))
+    assert shares(lone(8, 3, 1), resource="preferred-leaders", policy=policy) == [0, 6, 6]
+    assert shares(lone(8, 3, 1), resource="disk", policy=policy) == [550, 550, 100]
+
+
+@pytest.mark.parametrize(
+    ("racks", "lists", "expected"),
+    [
+        pytest.param("aab", [(1, 3)] * 4, [2, 2, 4], id="one-of-two-in-each-rack"),
+        pytest.param("aabb", [(1, 3)] * 4, [2, 2, 2, 2], id="racks-of-one-size"),
+        pytest.param("aaab", [(1, 4)] * 6, [2, 2, 2, 6], id="a-small-rack-holds-one-of-each"),
+        pytest.param("abc", [(1, 2)] * 6, [4, 4, 4], id="a-rack-for-each-broker"),
+        pytest.param("aaa", [(1, 2)] * 6, [4, 4, 4], id="one-rack"),
+        pytest.param("---", [(1, 2)] * 6, [4, 4, 4], id="no-racks"),
+        pytest.param("aab", [(1, 2)] * 6, [3, 3, 6], id="in-one-rack-today"),
+        pytest.param("aaaab", [(1,)] * 5, [1, 1, 1, 1, 1], id="one-replica-may-be-anywhere"),
+    ],
+)
+def test_racks_bound_what_their_brokers_can_share(
+    racks: str, lists: list[tuple[int, ...]], expected: list[float]
+) -> None:
+    """No rack holds more of a partition than its part."""
+    brokers = tuple(
+        Broker(b, rack=rack if rack != "-" else None, log_dirs_known=True) for b, rack in enumerate(racks, 1)
+    )
+    rows = [PartitionRow("t", n, m[0], m, m, sizes=(100,) * len(m)) for n, m in enumerate(lists)]
+    assert shares(build("c", brokers, (Topic("t"),), rows)) == expected
