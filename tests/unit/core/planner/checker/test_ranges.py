@@ -124,19 +124,15 @@ def test_a_repair_may_cost_balance(policy: PlannerPolicy) -> None:
     assert "regression" not in {code for code, _ in balance(state, (5, 1), (6, 2), admitted=LABELS, policy=policy)}
 
 
-def test_a_replica_that_shares_a_rack_may_leave_it_whatever_it_costs() -> None:
-    """Two of one partition in a rack, of which one goes to a broker that has its share."""
-    brokers = tuple(Broker(b, rack=rack, log_dirs_known=True) for b, rack in enumerate("aab", 1))
-
-    def costs(old: tuple[int, ...], new: tuple[int, ...]) -> set[str]:
-        lists = [old, *[(1, 3)] * 3, *[(2, 3)] * 3]
-        rows = [PartitionRow("t", n, m[0], m, m, sizes=(100, 100)) for n, m in enumerate(lists)]
-        state = build("c", brokers, (Topic("t"),), rows)
-        obstacles = tuple(Obstacle("band", label, "a reason") for label in LABELS)
-        made = honest(Move("t", 0, old, new, 100), state=state, obstacles=obstacles, status="misses-some-goals")
-        return {code for code, _ in judged(made, intent=Balance(), state=state, policy=POLICY)}
-
-    assert costs((1, 2), (1, 3)) == set()
+@pytest.mark.parametrize(("racks", "codes"), [("aabc", set()), ("abcd", {"regression"})])
+def test_a_replica_that_shares_a_rack_may_leave_it_whatever_it_costs(racks: str, codes: set[str]) -> None:
+    """It goes to a broker that had its share; where no rack is shared, nothing excuses that."""
+    brokers = tuple(Broker(b, rack=rack, log_dirs_known=True) for b, rack in enumerate(racks, 1))
+    rows = [PartitionRow("t", n, m[0], m, m, sizes=(100, 100)) for n, m in enumerate([(1, 2), (3, 4), (4, 3), (2, 1)])]
+    state = build("c", brokers, (Topic("t"),), rows)
+    obstacles = tuple(Obstacle("band", label, "a reason") for label in LABELS)
+    made = honest(Move("t", 0, (1, 2), (1, 3), 100), state=state, obstacles=obstacles, status="misses-some-goals")
+    assert {code for code, _ in judged(made, intent=BALANCE, state=state, policy=POLICY)} == codes
 
 
 @pytest.mark.parametrize(("number", "over"), [(1, False), (2, False), (3, True)])
@@ -145,6 +141,17 @@ def test_new_brokers_are_filled_up_to_their_range_and_no_further(number: int, *,
     state = lone(4, 0)
     told = balance(state, *((n, 2) for n in range(number)), intent=Expand(brokers=frozenset({2})))
     assert told == ([("band", "broker 2")] * len(LABELS) if over else [])
+
+
+def test_a_new_broker_is_filled_with_the_share_of_one_that_takes_nothing() -> None:
+    """It may lead all the same: its share of leaders stays its own."""
+    pairs = [(n, 2) for n in range(6)]
+    asked = Expand(brokers=frozenset({2}))
+    state = lone(12, 0, 0)
+    assert balance(state, *pairs, intent=asked, policy=replace(POLICY, cordoned=frozenset({3}))) == [
+        ("band", "broker 2")
+    ]
+    assert balance(state, *pairs, intent=asked) == [("band", "broker 2")] * len(LABELS)
 
 
 def test_a_new_broker_that_holds_too_much_already_may_keep_it() -> None:

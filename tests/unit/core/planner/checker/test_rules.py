@@ -307,6 +307,27 @@ def test_a_shrinking_list_of_demoted_brokers_is_led_by_one_where_the_plan_says_s
     three = ChangeReplicationFactor(to=2, selection=Selection(topics="u"))
     named = {**admitted, "obstacles": (Obstacle("sole-leader", "u-2", "a reason"),)}
     assert found(move("u-2", 2, 1), intent=three, **named) == [("leader", "u-2")]
+    assert found(move("u-2", 2, 1), intent=three, state=cluster(dead=(1,)), **named) == []
+    without = replace(three, selection=Selection(topics="u", exclude_brokers="1"))
+    assert found(move("u-2", 2, 1), intent=without, **named) == []
+
+
+def test_a_list_that_does_not_shrink_is_led_by_a_broker_that_may_whatever_the_plan_says() -> None:
+    """Another broker could be found for it."""
+    admitted = {**ADMITTED, "obstacles": (Obstacle("sole-leader", "v-0", "a reason"),)}
+    assert found(move("v-0", 2, 6), policy=replace(POLICY, demoted=frozenset({2, 6})), **admitted) == [
+        ("leader", "v-0")
+    ]
+
+
+def test_no_more_lists_are_led_by_such_a_broker_than_the_plan_counts() -> None:
+    """Each partition is one."""
+    policy = replace(POLICY, demoted=frozenset({2}))
+    intent = ChangeReplicationFactor(to=1, selection=Selection(topics="t|v"))
+    moves = (move("t-0", 2), move("v-0", 2))
+    for count, codes in ((1, [("leader", "v-0")]), (2, [])):
+        told = {**ADMITTED, "obstacles": (Obstacle("sole-leader", f"{count} more partitions", "a reason"),)}
+        assert found(*moves, intent=intent, policy=policy, **told) == codes
 
 
 def test_racks_count_only_where_every_broker_alive_has_one() -> None:
@@ -332,6 +353,28 @@ def test_racks_of_brokers_that_must_go_are_no_racks_to_keep() -> None:
     assert found(into_one, state=state, intent=Decommission(brokers=gone), **ADMITTED) == []
     assert found(into_one, state=state, policy=replace(POLICY, draining=gone), **ADMITTED) == []
     assert found(into_one, state=state, **ADMITTED) == [("rack", "t-1")] * 2
+
+
+def test_a_shorter_list_may_be_in_fewer_racks() -> None:
+    """The replica that goes may be the only one of its rack."""
+    intent = ChangeReplicationFactor(to=2, selection=Selection(topics="u"))
+    assert found(move("u-2", 1, 4), intent=intent, **ADMITTED) == []
+
+
+@pytest.mark.parametrize(
+    ("left_out", "codes"),
+    [
+        pytest.param("[3-6]", [("rack", "u-1")], id="a-dead-broker-that-takes-no-part-keeps-its-rack"),
+        pytest.param("[356]", [], id="one-that-takes-part-leaves-it"),
+    ],
+)
+def test_the_rack_of_a_dead_broker_is_kept_where_its_replica_need_not_leave(
+    left_out: str, codes: list[tuple[str, str]]
+) -> None:
+    """No other broker of that rack takes part."""
+    state = cluster(racks="aabbbb", dead=(4,))
+    intent = Balance(selection=Selection(exclude_brokers=left_out))
+    assert found(move("u-1", 1, 2), intent=intent, state=state, **ADMITTED) == codes
 
 
 EMPTY_ONE: Final = Decommission(brokers=frozenset({1}))
@@ -453,6 +496,7 @@ def test_a_plan_has_the_status_that_it_deserves(
     [
         (Balance(), {"state": cluster(dead=(5,))}, ["u-0"]),
         (Balance(selection=Selection(exclude_brokers="5")), {"state": cluster(dead=(5,))}, []),
+        (Balance(selection=Selection(brokers="[1-6]")), {"state": cluster(dead=(5,))}, ["u-0"]),
         (Balance(selection=Selection(topics="t")), {"state": cluster(dead=(5,))}, []),
         (Balance(), {"policy": replace(POLICY, draining=frozenset({5}))}, ["u-0"]),
         (Leaders(), {"policy": replace(POLICY, draining=frozenset({5}))}, []),
@@ -465,6 +509,7 @@ def test_a_plan_has_the_status_that_it_deserves(
         (ChangeReplicationFactor(to=3, selection=Selection(topics="v")), {}, ["v-0"]),
         (Racks(), {}, ["u-1", "u-2"]),
         (Racks(selection=Selection(topics="t")), {}, []),
+        (Racks(), {"policy": replace(POLICY, topic_rules=(TopicRule(topics="u", ignore_racks=True),))}, []),
         (Racks(), {"state": cluster(racks="abcab-")}, []),
         (Expand(brokers=frozenset({6})), {}, []),
     ],
@@ -481,8 +526,8 @@ def test_what_a_plan_leaves_undone_and_does_not_admit_is_found(
 def test_what_moves_is_judged_by_its_new_list() -> None:
     """A promise that the moves keep is kept."""
     assert found(move("u-0", 4, 6), intent=Swap(old=5, new=6)) == []
-    intent = Demote(brokers=frozenset({2}))
-    assert found(move("t-1", 3, 2), intent=intent) == []
+    assert found(move("t-1", 3, 2), intent=Demote(brokers=frozenset({2}))) == []
+    assert found(move("u-0", 4, 6), state=cluster(dead=(5,))) == []
 
 
 def test_only_partitions_with_a_lost_replica_leave_where_that_is_asked() -> None:
@@ -493,6 +538,7 @@ def test_only_partitions_with_a_lost_replica_leave_where_that_is_asked() -> None
     assert found(intent=intent, state=state) == [("promise", "t-1")]
     assert found(move("t-1", 2, 6), move("t-2", 6, 1), intent=intent, state=state) == [("selection", "t-2")]
     assert found(intent=intent, state=cluster(rows={("t", 1): {"offline": (2,)}})) == []
+    assert found(intent=intent, state=cluster(rows={("t", 2): {"offline": (3,)}})) == [("promise", "t-2")]
 
 
 # Disks: broker 6 is empty, and each partition has 100 bytes.
@@ -577,3 +623,11 @@ def test_given_lists_that_break_a_rule_are_infeasible_and_what_only_a_bug_makes_
         demand(one, move("t-2", 3, 6), **ADMITTED)
     with pytest.raises(PlanRejected):
         demand(one, one, other, **ADMITTED)
+
+
+def test_the_number_of_other_findings_is_told_from_the_second_on() -> None:
+    """Here the disks of two brokers."""
+    state = cluster(dirs={6: (LogDir("/d", 100, 100),), 5: (LogDir("/d", 200, 100),)})
+    made = plan_of(move("t-0", 6, 2), move("t-2", 3, 5))
+    with pytest.raises(Infeasible, match=r"broker 5: .*\[disk\] \(and 1 more\)\.$"):
+        demand_possible(state, made, BALANCE, loads=Loads.from_state(state), policy=POLICY)

@@ -73,6 +73,16 @@ def test_a_topic_that_shrinks_may_be_led_against_its_rule_where_the_plan_says_so
     assert found(move("v-0", 2), intent=intent, policy=policy, **ADMITTED) == [("topic-rule", "v-0")]
     named = {**ADMITTED, "obstacles": (Obstacle("sole-leader", "v-0", "a reason"),)}
     assert found(move("v-0", 2), intent=intent, policy=policy, **named) == []
+    two = ChangeReplicationFactor(to=2, selection=Selection(topics="u"))
+    one_stays = replace(POLICY, topic_rules=(TopicRule(topics="u", leader_brokers=frozenset({1})),))
+    told = {**ADMITTED, "obstacles": (Obstacle("sole-leader", "u-2", "a reason"),)}
+    assert found(move("u-2", 2, 1), intent=two, policy=one_stays, **told) == [("topic-rule", "u-2")]
+
+
+def test_a_broker_that_is_not_there_leads_nothing() -> None:
+    """Its rack is not known either."""
+    told = found(move("t-1", 7, 3), policy=ruled({"leader_racks": frozenset({"a"})}), **ADMITTED)
+    assert told == [("dead", "t-1"), ("topic-rule", "t-1")]
 
 
 @pytest.mark.parametrize(
@@ -118,6 +128,15 @@ def test_a_topic_that_shrinks_may_be_led_against_its_rule_where_the_plan_says_so
         pytest.param(
             Balance(), ruled({"spread_evenly": True}, cordoned=frozenset({5, 6})), [], id="as-even-as-it-can-be"
         ),
+        pytest.param(
+            Balance(),
+            ruled({"spread_evenly": True}, cordoned=frozenset({1})),
+            ["topic t"] * 3,
+            id="what-a-cordoned-broker-holds-counts",
+        ),
+        pytest.param(
+            Balance(), ruled({"spread_evenly": True, "not_brokers": frozenset({4, 5, 6})}), [], id="spread-off-some"
+        ),
     ],
 )
 def test_a_broken_rule_that_is_left_and_not_admitted_is_found(
@@ -125,6 +144,13 @@ def test_a_broken_rule_that_is_left_and_not_admitted_is_found(
 ) -> None:
     """Where the intent repairs such a rule, and the topic and the broker take part."""
     assert found(intent=intent, policy=policy) == [("promise", subject) for subject in left]
+
+
+def test_too_many_on_a_broker_are_no_finding_where_none_of_them_may_move() -> None:
+    """Others of the topic may; they are on other brokers."""
+    moving = {"replicas": (1, 2, 5), "adding": (5,), "removing": (5,), "sizes": None}
+    state = cluster(rows={("t", 0): moving, ("t", 2): {**moving, "replicas": (3, 1, 5), "leader": 3}})
+    assert found(policy=ruled({"most_per_broker": 1}), state=state) == [("promise", "topic t")] * 2
 
 
 def test_what_moves_is_judged_by_its_rule_as_it_will_be() -> None:
@@ -155,6 +181,12 @@ def test_racks_moves_what_a_rule_does_not_want_where_it_is(rule: dict[str, Any],
     assert told == ([] if repairs else [("intent", str(moved.name))])
 
 
+def test_another_leader_that_a_rule_does_not_want_repairs_nothing() -> None:
+    """Both rules are broken: the topic's, and that of the intent."""
+    told = found(move("t-1", 3, 2), intent=Racks(), policy=ruled(ONLY_1), **ADMITTED)
+    assert told == [("intent", "t-1"), ("topic-rule", "t-1")]
+
+
 def test_racks_count_by_the_brokers_that_a_topic_may_be_on() -> None:
     """Three replicas over two racks: two may share one; where racks do not matter all may."""
     three = ChangeReplicationFactor(to=3, selection=Selection(topics="t"))
@@ -168,6 +200,10 @@ def test_racks_count_by_the_brokers_that_a_topic_may_be_on() -> None:
     assert found(move("t-0", 1, 4), policy=one_rack, **ADMITTED) == []
     away = ruled({"brokers": frozenset({1, 2, 4, 5})}, draining=frozenset({2, 5}))
     assert found(move("t-0", 1, 4), policy=away, **ADMITTED) == []
+    left_out = replace(three, selection=Selection(topics="t", exclude_brokers="4"))
+    first_four = ruled({"brokers": frozenset({1, 2, 3, 4})})
+    state = cluster(racks="aaabbb")
+    assert found(move("t-0", 1, 2, 3), intent=left_out, policy=first_four, state=state, **ADMITTED) == []
     out = Balance(selection=Selection(exclude_brokers="5"))
     assert found(move("t-0", 1, 4), intent=out, policy=two_racks, **ADMITTED) == [("rack", "t-0")] * 2
 
@@ -184,3 +220,8 @@ def test_an_even_spread_is_that_of_the_replicas_which_the_topic_is_to_have() -> 
     grown = move("t-0", 3, 2)
     assert found(grown, intent=emptied, policy=policy, **ADMITTED) == [("topic-rule", "topic t")]
     assert found(move("t-0", 4, 2), intent=emptied, policy=policy, **ADMITTED) == []
+    unracked = cluster(racks="------")
+    two_on_six = (move("t-0", 1, 2, 6), move("t-1", 2, 3, 6))
+    assert found(*two_on_six, intent=three, policy=policy, state=unracked, **ADMITTED) == []
+    some_closed = ruled({"spread_evenly": True}, cordoned=frozenset({5, 6}))
+    assert found(move("t-0", 1, 3), policy=some_closed, **ADMITTED) == [("topic-rule", "topic t")]
