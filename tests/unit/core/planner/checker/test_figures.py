@@ -127,6 +127,14 @@ def test_a_size_is_told_as_it_is_known() -> None:
     }
 
 
+def test_a_size_that_was_assumed_makes_no_other_unknown() -> None:
+    """Not that of the partition beside it."""
+    for beside in (-1, 1):
+        row = STATE.index[MOVES[1].name] + beside
+        assumed = replace(LOADS, assumed=np.arange(len(LOADS)) == row)
+        assert judged(honest(MOVES[1], **ADMITTED), loads=assumed) == []
+
+
 def test_a_partition_of_unknown_size_that_is_only_reordered_leaves_the_sums_known() -> None:
     """Nothing of it is copied."""
     reorder = replace(move("t-0", 2, 1), size_bytes=-1)

@@ -16,6 +16,7 @@ from ballast.core.planner import Balance, Expand, Intent, Leaders, Loads, Planne
 from ballast.core.planner.checker.bands import Lists, Members, fair_shares
 from ballast.core.planner.checker.topics import TopicJudge
 from ballast.core.planner.goals import resources
+from ballast.core.planner.policy import Capacity
 
 POLICY: Final = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0, prove=False)
 LABELS: Final = ("disk", "replicas", "preferred leaders")
@@ -143,6 +144,14 @@ def test_new_brokers_are_filled_up_to_their_range_and_no_further(number: int, *,
     assert told == ([("band", "broker 2")] * len(LABELS) if over else [])
 
 
+def test_a_new_broker_that_is_overfilled_hides_no_wrong_figure() -> None:
+    """Both are told."""
+    state = lone(4, 0)
+    made = replace(honest(*moved(state, (0, 2), (1, 2), (2, 2)), state=state), bound_bytes=301)
+    told = judged(made, intent=Expand(brokers=frozenset({2})), state=state, policy=POLICY)
+    assert told == [("bound", "the plan"), *[("band", "broker 2")] * len(LABELS)]
+
+
 def test_a_new_broker_is_filled_with_the_share_of_one_that_takes_nothing() -> None:
     """It may lead all the same: its share of leaders stays its own."""
     pairs = [(n, 2) for n in range(6)]
@@ -210,6 +219,15 @@ def test_a_share_is_that_of_the_brokers_that_take_part(
     assert shares(lone(8, 3, 1), policy=policy, intent=intent) == expected
 
 
+def racked(racks: str, *lists: tuple[int, ...]) -> ClusterState:
+    """Brokers in these racks, with partitions on these."""
+    brokers = tuple(
+        Broker(b, rack=rack if rack != "-" else None, log_dirs_known=True) for b, rack in enumerate(racks, 1)
+    )
+    rows = [PartitionRow("t", n, m[0], m, m, sizes=(100,) * len(m)) for n, m in enumerate(lists)]
+    return build("c", brokers, (Topic("t"),), rows)
+
+
 def test_a_share_of_leaders_is_that_of_brokers_that_may_lead() -> None:
     """Cordoned ones may."""
     policy = replace(POLICY, demoted=frozenset({1}), cordoned=frozenset({3}))
@@ -234,8 +252,24 @@ def test_racks_bound_what_their_brokers_can_share(
     racks: str, lists: list[tuple[int, ...]], expected: list[float]
 ) -> None:
     """No rack holds more of a partition than its part."""
-    brokers = tuple(
-        Broker(b, rack=rack if rack != "-" else None, log_dirs_known=True) for b, rack in enumerate(racks, 1)
-    )
-    rows = [PartitionRow("t", n, m[0], m, m, sizes=(100,) * len(m)) for n, m in enumerate(lists)]
-    assert shares(build("c", brokers, (Topic("t"),), rows)) == expected
+    assert shares(racked(racks, *lists)) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        pytest.param({"ignore_racks": True}, [2.666667] * 3, id="racks-do-not-matter"),
+        pytest.param({"not_brokers": frozenset({9})}, [2, 2, 4], id="racks-matter"),
+        pytest.param({"brokers": frozenset({1, 2})}, [4, 4, 0], id="of-one-rack-only"),
+    ],
+)
+def test_racks_bound_shares_by_the_rule_of_each_topic(rule: dict[str, Any], expected: list[float]) -> None:
+    """One of two replicas in each of two racks."""
+    policy = replace(POLICY, topic_rules=(TopicRule(topics="t", **rule),))
+    assert shares(racked("aab", *[(1, 3)] * 4), policy=policy) == pytest.approx(expected)
+
+
+def test_no_broker_has_a_share_of_more_than_one_replica_of_a_partition() -> None:
+    """However large its disk is, and where there are no racks."""
+    policy = replace(POLICY, capacities={b: Capacity(disk_bytes=size) for b, size in ((1, 1000), (2, 100), (3, 100))})
+    assert shares(racked("---", *[(1, 2)] * 6), resource="disk", policy=policy) == [600, 300, 300]

@@ -28,6 +28,7 @@ from ballast.core.planner import (
 )
 from ballast.core.planner.checker.checker import NAMED, check, demand_possible, demand_sound
 from ballast.core.planner.intents import Place
+from ballast.core.planner.place import kafkas_lists
 from ballast.core.planner.policy import Capacity
 from ballast.errors import Infeasible, PlanRejected
 
@@ -238,6 +239,13 @@ def test_a_replica_goes_only_where_replicas_are_taken(known: dict[str, Any], cod
     assert [pair for pair in told if pair[0] in {"closed", "dead"}] == ([(code, "t-1")] if code else [])
 
 
+@pytest.mark.parametrize("intent", [Expand(brokers=frozenset({6})), Swap(old=1, new=6)])
+def test_a_new_broker_that_is_cordoned_receives_nothing(intent: Intent) -> None:
+    """Though the intent names it."""
+    policy = replace(POLICY, cordoned=frozenset({6}))
+    assert found(move("t-0", 6, 2), intent=intent, policy=policy, **ADMITTED) == [("closed", "t-0")]
+
+
 def test_a_broker_to_be_emptied_receives_nothing() -> None:
     """Nor does one whose rack is to be."""
     for intent in (Decommission(brokers=frozenset({1, 4})), Evacuate(brokers=frozenset({1}), racks=frozenset({"a"}))):
@@ -430,6 +438,18 @@ def test_racks_moves_what_shares_a_rack_and_nothing_else() -> None:
     assert found(move("u-2", 1, 3, 4), intent=Racks(), **ADMITTED) == [("intent", "u-2")]
 
 
+def test_topics_that_may_share_racks_are_no_affair_of_racks() -> None:
+    """Neither is leaving one a repair, nor staying in it a promise that is broken."""
+    policy = replace(POLICY, topic_rules=(TopicRule(topics="u", ignore_racks=True),))
+    assert found(move("u-1", 1, 5), intent=Racks(), policy=policy, **ADMITTED) == [("intent", "u-1")]
+
+
+def test_leaders_adds_no_replica_and_takes_none_away() -> None:
+    """The number is wrong as well."""
+    for new in ((1, 2, 3), (1,)):
+        assert found(move("t-0", *new), intent=Leaders(), **ADMITTED) == [("factor", "t-0"), ("intent", "t-0")]
+
+
 def test_an_intent_that_the_checker_does_not_know_moves_nothing() -> None:
     """Not even what every other would allow."""
     assert found(T0, intent=Intent(), **ADMITTED) == [("intent", "t-0")]
@@ -442,6 +462,14 @@ def test_where_kafka_places_each_list_is_the_one_that_it_gives() -> None:
     assert found(move("v-0", 3, 5), intent=intent) == [("intent", "v-0")]
     assert found(move("v-0", 3), intent=intent) == [("factor", "v-0"), ("intent", "v-0")]
     assert found(intent=intent) == [("promise", "v-0")]
+
+
+def test_where_kafka_places_a_broker_that_is_left_out_may_be_left() -> None:
+    """The brokers of the selection are those that the lists are made of."""
+    intent = Place(selection=Selection(topics="v", exclude_brokers="1"), start=0, shift=0)
+    ((name, new),) = kafkas_lists(cluster(), intent, POLICY, 0).items()
+    assert 1 not in new
+    assert found(move(str(name), *new), intent=intent) == []
 
 
 @pytest.mark.parametrize(
@@ -528,6 +556,12 @@ def test_what_moves_is_judged_by_its_new_list() -> None:
     assert found(move("u-0", 4, 6), intent=Swap(old=5, new=6)) == []
     assert found(move("t-1", 3, 2), intent=Demote(brokers=frozenset({2}))) == []
     assert found(move("u-0", 4, 6), state=cluster(dead=(5,))) == []
+
+
+def test_a_partition_of_which_every_broker_is_down_is_promised_as_well() -> None:
+    """It is named with those that have another replica."""
+    state = cluster(dead=(5,), rows={("v", 0): {"replicas": (5,), "isr": (), "leader": -1, "sizes": None}})
+    assert found(state=state) == [("promise", "u-0"), ("promise", "v-0")]
 
 
 def test_only_partitions_with_a_lost_replica_leave_where_that_is_asked() -> None:

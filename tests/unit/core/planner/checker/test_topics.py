@@ -153,6 +153,13 @@ def test_too_many_on_a_broker_are_no_finding_where_none_of_them_may_move() -> No
     assert found(policy=ruled({"most_per_broker": 1}), state=state) == [("promise", "topic t")] * 2
 
 
+def test_a_partition_that_may_not_change_hides_no_other() -> None:
+    """It is moving, and the next one is not."""
+    moving = {"replicas": (1, 2, 5), "adding": (5,), "removing": (5,), "sizes": None}
+    policy = ruled({"not_brokers": frozenset({1})})
+    assert found(policy=policy, state=cluster(rows={("t", 0): moving})) == [("promise", "t-2")]
+
+
 def test_what_moves_is_judged_by_its_rule_as_it_will_be() -> None:
     """A repair of some leaves the others to be found."""
     policy = ruled(NOT_3)
