@@ -135,6 +135,14 @@ def test_a_size_that_was_assumed_makes_no_other_unknown() -> None:
         assert judged(honest(MOVES[1], **ADMITTED), loads=assumed) == []
 
 
+def test_an_empty_partition_is_of_a_known_size() -> None:
+    """Its copy adds nothing to the sums, and hides none."""
+    state = cluster(rows={("u", 0): {"sizes": (0, 0)}})
+    made = honest(replace(MOVES[0], size_bytes=0), *MOVES[1:], state=state)
+    assert (made.summary["bytes_moved"], made.summary["busiest_bytes"]) == (200, 200)
+    assert judged(made, state=state) == []
+
+
 def test_a_partition_of_unknown_size_that_is_only_reordered_leaves_the_sums_known() -> None:
     """Nothing of it is copied."""
     reorder = replace(move("t-0", 2, 1), size_bytes=-1)

@@ -150,6 +150,11 @@ def test_a_named_log_dir_is_there_and_takes_replicas(paths: tuple[str, ...], cod
     assert told == [(code, "t-0") for code in codes]
 
 
+def test_a_broker_that_is_not_there_has_no_log_dir() -> None:
+    """Nor does it live."""
+    assert found(move("t-0", 1, 7, log_dirs=("any", "/d"))) == [("log-dirs", "t-0"), ("dead", "t-0")]
+
+
 @pytest.mark.parametrize(
     ("known", "code"),
     [
@@ -361,6 +366,14 @@ def test_racks_of_brokers_that_must_go_are_no_racks_to_keep() -> None:
     assert found(into_one, state=state, intent=Decommission(brokers=gone), **ADMITTED) == []
     assert found(into_one, state=state, policy=replace(POLICY, draining=gone), **ADMITTED) == []
     assert found(into_one, state=state, **ADMITTED) == [("rack", "t-1")] * 2
+
+
+@pytest.mark.parametrize(("keep", "codes"), [(True, [("rack", "u-2")]), (False, [])])
+def test_an_evacuated_rack_counts_as_one_where_that_is_asked(codes: list[tuple[str, str]], *, keep: bool) -> None:
+    """Then no two replicas share a rack for want of it."""
+    state = cluster(rows={("u", 2): {"replicas": (1, 2, 3), "isr": (1, 2, 3)}})
+    intent = Evacuate(racks=frozenset({"c"}), keep_racks=keep)
+    assert found(move("u-2", 1, 2, 4, old=(1, 2, 3)), intent=intent, state=state, **ADMITTED) == codes
 
 
 def test_a_shorter_list_may_be_in_fewer_racks() -> None:
@@ -610,6 +623,14 @@ def disk(total: int, *more: LogDir) -> dict[int, tuple[LogDir, ...]]:
 def test_what_arrives_at_a_broker_fits_on_its_disk(known: dict[str, Any], *, full: bool) -> None:
     """By its own size, or what the policy says it is."""
     assert found(*ONTO_SIX, **known) == ([("disk", "broker 6")] if full else [])
+
+
+def test_a_replica_that_is_being_removed_takes_no_room() -> None:
+    """Broker 5 keeps one partition and gets one."""
+    moving = {"replicas": (1, 2, 5), "removing": (5,), "sizes": (100, 100, 100)}
+    state = cluster(dirs={5: (LogDir("/d", 230, 30),)}, rows={("t", 0): moving})
+    assert found(move("t-2", 3, 5), state=state) == []
+    assert found(move("t-2", 3, 5), move("v-0", 1, 5), state=state) == [("disk", "broker 5")]
 
 
 def test_what_leaves_a_disk_makes_room_only_in_a_plan_in_order() -> None:
