@@ -1,8 +1,8 @@
 """Plans for clusters of unlike brokers, carried out, and the plans that would follow: every bar at once.
 
-Twelve of the 18 seeds from 100 to 117 and three further ones, 8 brokers with 200 partitions each; with seeds 1, 6, 8, 11 and 26 of
-``tests/unit/core/planner/test_mixed.py``, which are larger, twenty clusters on which plans hold the bars.  They are those that pass.
-``BALLAST_SWEEP=N`` tries N further seeds, from 140 on, some of which fail today.
+Twenty clusters of 8 brokers with 200 partitions each, the seeds from 100 to 120; on 113 a replica of a dead broker finds no room, which its
+plan says.  ``tests/unit/core/planner/test_mixed.py`` has larger ones.  ``BALLAST_SWEEP=N`` tries N further seeds, from 121 on: 121 fails
+today, at 1.115 of the bound.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bench.score import score
 from ballast.core.planner import Balance, PlannerPolicy, plan
 
 FURTHER = int(os.environ.get("BALLAST_SWEEP", "0"))
-SEEDS = [101, 102, 104, 105, 106, 107, 108, 110, 111, 112, 115, 116, 119, 130, 131, *range(140, 140 + FURTHER)]
+SEEDS = [seed for seed in range(100, 121 + FURTHER) if seed != 113]
 MOST_OVER_BOUND = 1.1
 
 
