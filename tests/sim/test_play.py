@@ -211,6 +211,17 @@ def test_simulate_tells_a_person(tmp_path: Path) -> None:
     assert "To repair it without them, copy 12 replicas" in text
 
 
+@pytest.mark.parametrize(("killed", "code"), [((), 0), (("--kill-broker", 4, "--at", "10s"), Incomplete.exit_code)])
+def test_the_exit_code_says_whether_the_whole_plan_is_carried_out(
+    tmp_path: Path, killed: tuple[object, ...], code: int
+) -> None:
+    """For scripts that play a plan before they apply it."""
+    snapshot, plan_file = written(tmp_path)
+    words = ["simulate", plan_file, "--snapshot", snapshot, "--throttle", "10MB", *killed]
+    done = CliRunner().invoke(cli, [str(w) for w in words], catch_exceptions=False, standalone_mode=False)
+    assert done.return_value == code
+
+
 def test_plan_simulate_plays_the_plan_it_made(tmp_path: Path) -> None:
     """``plan … --simulate`` says what the plan is and how it goes at ``--rate``."""
     snapshot, _ = written(tmp_path)

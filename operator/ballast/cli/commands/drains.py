@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.run_options import lock_options, taking_over
 from ballast.cli.run_screen import say
 from ballast.cli.tables import Column, console, output_option, print_json, render_table
+from ballast.core.wording import human_moment
 from ballast.errors import Refused
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) ->
     elif found:
         columns = [Column("BROKER"), Column("SINCE", "left"), Column("BY", "left")]
         screen = console()
-        screen.print(render_table(columns, [(str(d.broker), _when(d), d.by) for d in found], screen.width))
+        screen.print(
+            render_table(columns, [(str(d.broker), human_moment(d.since_ms), d.by) for d in found], screen.width)
+        )
     else:
         say("No broker is drained by a request.")
     return 0
@@ -90,7 +92,3 @@ def _drains(log: Journal) -> tuple[Drain, ...]:
     from ballast.daemon.acting.drain_records import drains_in
 
     return drains_in(log.read())
-
-
-def _when(drain: Drain) -> str:
-    return datetime.fromtimestamp(drain.since_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from ballast.cli.option_types import Time
 from ballast.cli.run_options import lock_options
 from ballast.cli.run_screen import RUN_DOCUMENTS, say
 from ballast.cli.tables import Column, console, human_bytes, output_option, print_json, render_table
-from ballast.core.wording import human_replicas, human_time
+from ballast.core.wording import human_moment, human_replicas, human_time
 
 if TYPE_CHECKING:
     from ballast.cli.documents.runs import Run as RunDocument
@@ -65,7 +64,7 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
         )
         return 0
     if holder is not None:
-        say(f"{holder.description} has held the lock since {_when(holder.since_ms)}: {holder.doing or 'idle'}.")
+        say(f"{holder.description} has held the lock since {human_moment(holder.since_ms)}: {holder.doing or 'idle'}.")
     for run_id, why in history.skipped.items():
         say(f"Run {run_id} cannot be shown: {why}")
     if not found:
@@ -86,7 +85,7 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
     rows = [
         [
             r.id,
-            _when(r.started_ms),
+            human_moment(r.started_ms),
             _status(r),
             str(sum(r.moves.values())),
             str(r.verified),
@@ -100,10 +99,6 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
     out = console()
     out.print(render_table(columns, rows, out.width))
     return 0
-
-
-def _when(ms: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))
 
 
 def _status(run: Run | RunSummary) -> str:
@@ -193,7 +188,7 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
     if output == "json":
         print_json(_document(run, ledger))
         return 0
-    say(f"Run {run.id}: {run.intent}; {_status(run)}; began {_when(run.started_ms)}.")
+    say(f"Run {run.id}: {run.intent}; {_status(run)}; began {human_moment(run.started_ms)}.")
     if run.stopped_by:
         say(f"Cancelled by {run.stopped_by}.")
     columns = [
@@ -231,7 +226,7 @@ def run_row(m: MoveRun) -> list[str]:
         destination(m.move),
         human_bytes(m.move.size_bytes),
         f"{m.stage.code}{f' ({why})' if (why := m.outcome or code_of(m.note)) else ''}",
-        _when(m.since_ms),
+        human_moment(m.since_ms),
         str(m.move.reason),
         m.detail,
     ]

@@ -17,7 +17,7 @@ from ballast.cli.run_options import execution_options, policy_from
 from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option, print_json
 from ballast.core.wording import human_many
-from ballast.errors import UsageError
+from ballast.errors import Incomplete, UsageError
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
@@ -112,8 +112,8 @@ def simulate(
     policy, card = policy_from(policy_options, cluster.settings().execution), size_of(network, "--network")
     if card <= 0:
         raise UsageError("A network card that carries nothing copies nothing.", hint="Write for example 1GB/s.")
-    show_played(state, wanted, policy, loads=loads, death=death, network=card, output=output)
-    return 0
+    status = show_played(state, wanted, policy, loads=loads, death=death, network=card, output=output)
+    return 0 if status == "done" else Incomplete.exit_code
 
 
 def show_played(
@@ -125,8 +125,8 @@ def show_played(
     death: Death | None,
     network: int,
     output: str,
-) -> None:
-    """Play it and print what came of it."""
+) -> str:
+    """Play it and print what came of it; how the run ends."""
     from ballast.cli.commands.simulate.view import play_document, show_play
     from ballast.sim.play import play
 
@@ -135,6 +135,7 @@ def show_played(
         print_json(play_document(played, plan, death))
     else:
         show_play(played, death)
+    return played.status
 
 
 def death_of(

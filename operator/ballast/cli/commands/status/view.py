@@ -22,7 +22,7 @@ from ballast.cli.tables import (
 from ballast.core.cluster import TopicPartition
 from ballast.core.planner.cross_rack.traffic import human_traffic, unknown_reads
 from ballast.core.status import LOST, BrokerStatus, ClusterStatus, MovingPartition
-from ballast.core.wording import human_log_dir_error
+from ballast.core.wording import human_brokers, human_log_dir_error
 
 FEW: Final = 10
 """Under-replicated, offline and reassigning partitions named in a table unless all are asked for."""
@@ -242,7 +242,7 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
     else:
         yield Cell(f"Leader imbalance is within {figure} on every broker; {overall}.")
     if status.skew:
-        parts = ", ".join(f"{r.label} on {human_names(r.outside, few)}" for r in status.skew)
+        parts = ", ".join(f"{r.label} on {human_brokers(r.outside, few)}" for r in status.skew)
         yield Cell(f"Out of range: {parts}; see what would move: ballast plan balance", "yellow")
     elif status.partitions and not (status.gaps or status.broken or any(b.unknown_sizes for b in status.brokers)):
         yield Cell(
