@@ -38,7 +38,7 @@ from ballast.daemon.acting.policy import (
     LeaderPolicy,
     Mode,
 )
-from ballast.daemon.context.view import Role
+from ballast.daemon.context.view import BalanceView, Role
 from ballast.errors import Unavailable, WrongCluster
 from ballast.executor.driver.events import Refusing
 from ballast.executor.journal.ledger import dump_held
@@ -238,7 +238,9 @@ def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: S
     cluster.world.kill(1)
     wait(leader, 60)
     assert "to return before its replicas are rebuilt" in check_repair(leader)
+    leader.board.publish(balance=BalanceView(verdict="balanced", sentence="Every resource is within its range."))
     assert "repair comes first" in check_balance(leader)
+    assert leader.board.view.balance == BalanceView()
     wait(leader, leader.policy.caution.down_broker_grace_s)
     said = check_repair(leader)
     assert "Broker 1 has been gone" in said

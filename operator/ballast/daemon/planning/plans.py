@@ -75,6 +75,7 @@ class BalanceCheck:
         if down:
             self.proposals.withdraw(ActionKind.REORDERS)
             self.proposals.withdraw(ActionKind.MOVES)
+            self.board.publish(balance=BalanceView())
             return f"No balancing while {human_brokers(down)} {_be(down)} down: repair comes first."
         free = self.plans.make(state, Leaders())
         said = []
