@@ -57,7 +57,7 @@ class UsageError(BallastError):
 
 
 class Infeasible(BallastError):
-    """No plan can satisfy the request on this cluster."""
+    """No plan was found that does what was asked on this cluster."""
 
     exit_code = 4
     id = "infeasible"

@@ -91,7 +91,7 @@ def headline(plan: Plan) -> str:
     if plan.status == "nothing-to-do":
         return f"{plan.intent}: nothing to do, everything is within its range."
     if plan.status == "infeasible":
-        return f"{plan.intent}: cannot be done on this cluster as it is."
+        return f"{plan.intent}: no plan was found on this cluster as it is; see below what stands in the way."
     end = "" if plan.status == "meets-all-goals" else "; some goals are not met, see below"
     return f"{plan.intent}: {', '.join(outline(plan)) or 'nothing that can be done'}{end}."
 

@@ -241,7 +241,7 @@ def _repair_lines(repair: Plan, rate_bytes_per_s: int | None) -> list[str]:
     if repair.status == "nothing-to-do":
         return ["Nothing would have to be rebuilt."]
     if repair.status == "infeasible":
-        return ["Nothing of it can be rebuilt on the brokers that are left.", *_obstacles(repair)]
+        return ["No plan was found that rebuilds any of it on the brokers that are left.", *_obstacles(repair)]
     copies = repair.summary.get("replica_moves", 0)
     busiest = repair.summary.get("busiest_bytes", 0)
     if busiest is None:
