@@ -165,7 +165,7 @@ def execution_options(command: F) -> F:
             help="Cancel a move that is stalled for this long; without it, it is reported and waited for.",
         ),
         click.option("--one-batch", is_flag=True, help="Start the next moves only when all before have ended."),
-        click.option("--bytes-at-once", type=Rate(), metavar="BYTES", help="Maximum bytes in flight."),
+        click.option("--bytes-at-once", type=Rate(), metavar="BYTES", help="Maximum bytes that are copied at a time."),
         click.option(
             "--moves-at-once", type=click.IntRange(1), metavar="N", help="Maximum concurrent moves in the cluster."
         ),

@@ -147,7 +147,7 @@ def progress_line(p: Progress) -> str:
     left = f", {human_time(p.left_s)} left" if p.left_s else ""
     otherwise = f", {p.ended_otherwise} ended otherwise" if p.ended_otherwise else ""
     return (
-        f"{p.verified} of {human_many(p.moves, 'partition')} done, {len(p.in_flight)} in flight{otherwise}; "
+        f"{p.verified} of {human_many(p.moves, 'partition')} done, {len(p.in_flight)} in progress{otherwise}; "
         f"{human_bytes(p.bytes_done)} of {human_bytes(p.bytes_total)}{rate}{left}"
     )
 
@@ -351,7 +351,7 @@ def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> float |
     from ballast.executor.machine.step import Command
 
     if signal.SIGTERM in signals or not sys.stdin.isatty():
-        stays = ": moves in flight go on in the cluster; resume later with ballast runs resume"
+        stays = ": moves in progress go on in the cluster; resume later with ballast runs resume"
         say(f"Leaving{stays if driver.run is not None else ''}.")
         driver.leave()
         return time.monotonic()

@@ -27,7 +27,7 @@ def test_a_move_that_is_in_flight_no_more_has_ended() -> None:
         (_Told(ended={T0: (3, 2)}), 0, "None of the specified partition reassignments are active."),
         (_Told(cancelled={T0}), 0, "Successfully cancelled partition reassignment for: t-0"),
         (_Told(why={T0: "the broker said so"}), 1, "t-0: the broker said so"),
-        (_Told(), 1, "t-0: it is still in flight"),
+        (_Told(), 1, "t-0: it is still in progress"),
     ],
 )
 def test_what_was_not_cancelled_is_an_error_with_its_reason(

@@ -74,7 +74,7 @@ def terminal() -> Iterator[Terminal]:
     """A run in progress: its bars are on the screen."""
     opened = Terminal()
     try:
-        opened.see("in flight")
+        opened.see("in progress")
         yield opened
     finally:
         opened.end()
@@ -107,7 +107,7 @@ def test_going_on_and_being_asked_again(terminal: Terminal) -> None:
     terminal.press(b"what?\r")
     terminal.see("What now?")
     terminal.press(b"g\r")
-    terminal.see("in flight")
+    terminal.see("in progress")
     terminal.press(CTRL_C)
     terminal.see("What now?")
     terminal.press(b"c\r")

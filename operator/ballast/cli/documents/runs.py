@@ -221,7 +221,7 @@ class RunEnded(Document):
     kind: Literal["RunEnded"] = "RunEnded"
     run: str
     status: Annotated[str, OneOf("done", "incomplete", "cancelled", "refused", "left", "not-begun")]
-    """``left``: with moves still in flight; ``not-begun``: before anything was written."""
+    """``left``: with moves still in progress; ``not-begun``: before anything was written."""
     moves: MovesEnded
     elections_held: int
     bytes_moved: int | None

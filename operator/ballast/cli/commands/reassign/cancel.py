@@ -64,7 +64,7 @@ def cancel(options: ReassignOptions) -> int:
 
 def _report(active: Mapping[TopicPartition, Reassignment], copies: Collection[report.DirMove], told: _Told) -> int:
     missed = {
-        n: told.why.get(n, "it is still in flight") for n in active if n not in told.cancelled | told.ended.keys()
+        n: told.why.get(n, "it is still in progress") for n in active if n not in told.cancelled | told.ended.keys()
     }
     if missed:
         click.echo(report.not_cancelled(missed))
