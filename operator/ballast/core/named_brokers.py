@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from ballast.core.regex import mistake_in
 from ballast.errors import UsageError
 
 _IDS: Final = re.compile(r"[0-9]{1,10}(?:-[0-9]{1,10})?(?:,[0-9]{1,10}(?:-[0-9]{1,10})?)*")
@@ -29,10 +30,8 @@ class NamedBrokers:
             raise ValueError("no broker is named; write for example 1,2,5-7 or a regular expression.")
         if _IDS.fullmatch(text):
             return cls(frozenset(i for part in text.split(",") for i in _range(part)))
-        try:
-            re.compile(text)
-        except (re.error, OverflowError, RecursionError) as wrong:
-            raise ValueError(f"{text!r} is neither ids (1,2,5-7) nor a regular expression: {wrong}.") from None
+        if wrong := mistake_in(text):
+            raise ValueError(f"{text!r} is neither ids (1,2,5-7) nor a regular expression: {wrong}.")
         return cls(patterns=(text,))
 
     def __or__(self, other: NamedBrokers) -> NamedBrokers:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from ballast.core.placement.placer import ALGORITHMS
+from ballast.core.regex import mistake_in
 from ballast.errors import UsageError
 
 
@@ -23,14 +24,11 @@ class Selection:
 
     def __post_init__(self) -> None:
         for pattern in (self.topics, self.exclude_topics, self.brokers, self.exclude_brokers):
-            if pattern is not None:
-                try:
-                    re.compile(pattern)
-                except re.error as wrong:
-                    raise UsageError(
-                        f"{pattern!r} is not a regular expression: {wrong}.",
-                        hint="Quote special characters with a backslash.",
-                    ) from None
+            if pattern is not None and (wrong := mistake_in(pattern)):
+                raise UsageError(
+                    f"{pattern!r} is not a regular expression: {wrong}.",
+                    hint="Quote special characters with a backslash.",
+                )
 
     def topic(self, name: str) -> bool:
         """Does this topic take part?"""

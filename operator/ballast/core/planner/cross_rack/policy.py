@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import isclose
 from typing import Final
 
+from ballast.core.regex import mistake_in
 from ballast.errors import UsageError
 
 LEAST_SAVING: Final = 10_000
@@ -25,13 +26,11 @@ class ClientRacks:
     """By rack, the share of what consumers read that goes there; together 1. Empty: evenly to the racks of the brokers."""
 
     def __post_init__(self) -> None:
-        try:
-            re.compile(self.topics)
-        except re.error as wrong:
+        if wrong := mistake_in(self.topics):
             raise UsageError(
                 f"{self.topics!r} in cross_rack.clients is not a regular expression: {wrong}.",
                 hint="Quote special characters with a backslash.",
-            ) from None
+            )
         for who, shares in (("producers", self.producers), ("consumers", self.consumers)):
             _check_shares(self.topics, who, shares)
         if not (self.producers or self.consumers):
