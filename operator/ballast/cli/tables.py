@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
@@ -29,6 +30,7 @@ __all__ = [
     "human_bytes",
     "human_count",
     "human_many",
+    "human_moment",
     "human_names",
     "human_percent",
     "output_option",
@@ -122,6 +124,11 @@ def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> li
             break
         kept.remove(max(droppable, key=lambda at: (columns[at].rank, at)))
     return kept
+
+
+def human_moment(ms: int) -> str:
+    """Milliseconds since the epoch as ``2026-11-21 12:00:00 UTC``: its reader may be anywhere."""
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def print_json(document: Document) -> None:

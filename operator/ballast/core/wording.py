@@ -7,7 +7,6 @@ a question mark and never a zero.  The page writes the same forms in its own lan
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 UNKNOWN_TEXT: Final = "?"
@@ -78,11 +77,6 @@ def human_time(seconds: float) -> str:
         return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours / 24:.1f} days"
-
-
-def human_moment(ms: int) -> str:
-    """Milliseconds since the epoch as ``2026-11-21 12:00:00 UTC``: who reads it may be anywhere."""
-    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def human_names(names: Sequence[object], limit: int = 5) -> str:

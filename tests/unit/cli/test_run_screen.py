@@ -79,7 +79,7 @@ def test_bars_show_the_move_and_the_whole(width: int) -> None:
     with screen.shown():
         s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
     text = out.getvalue()
-    assert "0 of 1 partition done, 1 in flight" in text
+    assert "0 of 1 partition done, 1 in progress" in text
     assert "t-0" in text
     assert "MiB/s" in text
     assert "left" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.core.wording import human_brokers, human_moment, human_time
+from ballast.core.wording import human_brokers, human_time
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,3 @@ def test_brokers_begin_a_sentence_with_a_capital() -> None:
     assert human_brokers([3], start=True) == "Broker 3"
     assert human_brokers([3, 4], start=True) == "Brokers 3, 4"
     assert human_brokers([3, 4]) == "brokers 3, 4"
-
-
-def test_a_moment_is_said_in_utc() -> None:
-    """Its reader may be anywhere."""
-    assert human_moment(1_795_262_400_000) == "2026-11-21 12:00:00 UTC"

@@ -11,8 +11,7 @@ from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.run_options import lock_options, taking_over
 from ballast.cli.run_screen import say
-from ballast.cli.tables import Column, console, output_option, print_json, render_table
-from ballast.core.wording import human_moment
+from ballast.cli.tables import Column, console, human_moment, output_option, print_json, render_table
 from ballast.errors import Refused
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.option_types import Time
 from ballast.cli.run_options import lock_options
 from ballast.cli.run_screen import RUN_DOCUMENTS, say
-from ballast.cli.tables import Column, console, human_bytes, output_option, print_json, render_table
-from ballast.core.wording import human_moment, human_replicas, human_time
+from ballast.cli.tables import Column, console, human_bytes, human_moment, output_option, print_json, render_table
+from ballast.core.wording import human_replicas, human_time
 
 if TYPE_CHECKING:
     from ballast.cli.documents.runs import Run as RunDocument

@@ -15,6 +15,7 @@ from ballast.cli.tables import (
     human_bytes,
     human_count,
     human_many,
+    human_moment,
     human_names,
     human_percent,
     render_table,
@@ -279,7 +280,7 @@ def _lost_journal(status: ClusterStatus) -> str:
     if status.journal_begun_ms is None:
         what = "Ballast's journal was deleted"
     else:
-        what = f"Ballast's journal was deleted, and an empty one was begun at {moment(status.journal_begun_ms):%Y-%m-%d %H:%M} UTC"
+        what = f"Ballast's journal was deleted, and an empty one was begun at {human_moment(status.journal_begun_ms)}"
     throttles = [t for t in status.throttles if not (t.held or t.by_hand or t.meant)]
     found = [f"{len(s):,} {name}{_s(s)}" for s, name in ((throttles, "throttle setting"), (status.moving, "move")) if s]
     stands = f" There are, and may be of such a run: {', '.join(found)}." if found else ""
@@ -308,9 +309,10 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
     if len(status.bad_log_dirs) > few:
         yield Cell(f"… and {len(status.bad_log_dirs) - few:,} more log dirs with errors (--all names them)", "red")
     for drain in status.drains or ():
-        since = f"{moment(drain.since_ms):%Y-%m-%d %H:%M}"
         end = f"ballast drains end {drain.broker}"
-        yield Cell(f"Drain of broker {drain.broker} ({drain.by}, {since} UTC): it takes no replica until: {end}")
+        yield Cell(
+            f"Drain of broker {drain.broker} ({drain.by}, {human_moment(drain.since_ms)}): it takes no replica until: {end}"
+        )
     if status.departed_brokers:
         gone = human_names(status.departed_brokers, few)
         yield Cell(
