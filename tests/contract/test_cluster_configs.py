@@ -66,7 +66,7 @@ def test_all_changes_of_a_resource_come_together(form: ClusterForm) -> None:
         [ConfigChange(r, k, "set", "0:1") for r in (first, second, missing) for k in keys]
     )
     assert outcomes[first] == outcomes[second] == OK
-    assert outcomes[missing].code == ("UNKNOWN" if form.old else "UNKNOWN_TOPIC_OR_PARTITION")
+    assert outcomes[missing].code == ("UNKNOWN_SERVER_ERROR" if form.old else "UNKNOWN_TOPIC_OR_PARTITION")
     form.until(lambda: all(value(form, r, k) == "0:1" for r in (first, second) for k in keys), "all four stand")
 
 

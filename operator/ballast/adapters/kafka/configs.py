@@ -108,7 +108,7 @@ def _describe_request(resources: Sequence[ConfigResource], keys: Sequence[str] |
 
 
 _MISSING: Final = 3
-UNTOLD: Final = "UNKNOWN"
+UNTOLD: Final = "UNKNOWN_SERVER_ERROR"
 """A broker's own failure, of which it says nothing."""
 
 
