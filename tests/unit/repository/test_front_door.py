@@ -88,5 +88,6 @@ def test_a_plan_from_a_file_loads_no_client(tmp_path: Path) -> None:
     file.write_text(dumps(Snapshot(state, Loads.from_state(state))), encoding="utf-8")
     loaded = loaded_by("plan", "balance", "--no-prove", "--snapshot", str(file))
     assert "ballast.core.planner.search.find" in loaded
-    assert unneeded(loaded) == []
+    # Where no library of the compiled loops was built numba runs them, and looks for a settings file of its own.
+    assert unneeded(loaded - {"yaml"} if "numba" in loaded else loaded) == []
     assert not loaded & {"kafka", "confluent_kafka", "ballast.wiring.cluster"}
