@@ -296,8 +296,15 @@ class TopicLog:
         resource = ConfigResource(ResourceType.TOPIC, self.topic)
 
         def describe(try_s: float) -> dict[str, ConfigEntry]:
+            nonlocal made
             asked = self._admin().describe_configs([resource], request_timeout=try_s)
-            entries: dict[str, ConfigEntry] = librdkafka.answer_of(asked[resource])
+            try:
+                entries: dict[str, ConfigEntry] = librdkafka.answer_of(asked[resource])
+            except ck.KafkaException as failure:
+                # A deletion may have been under way: the topic was still in the way of a new one, and then gone.
+                if failure.args[0].code() in MISSING and not self.exists():
+                    made = self._create(configs) or made
+                raise
             return entries
 
         with self._translated(f"describe {self.topic}"):

@@ -346,3 +346,57 @@ def test_a_login_that_is_refused_is_told_from_brokers_that_are_away(
     with pytest.raises(Unavailable) as failure:
         TopicLog({}, "t", timeout_s=1.0).new_entries(whole=False)
     assert type(failure.value) is kind
+
+
+class Deleting:
+    """An admin client of a cluster that is still deleting the topic: a new one is refused once, and then there is none."""
+
+    def __init__(self) -> None:
+        self.there, self.refused = False, False
+
+    def list_topics(self, timeout: float) -> SimpleNamespace:
+        """The topic with its partition in sync, once it was made."""
+        assert timeout > 0
+        partition = SimpleNamespace(replicas=[1], isrs=[1], leader=1)
+        there = {"t": SimpleNamespace(error=None, partitions={0: partition})} if self.there else {}
+        return SimpleNamespace(topics=there, brokers={1: None})
+
+    def create_topics(self, topics: Sequence[Any], **_: object) -> dict[str, Future[Any]]:
+        """In the way at first."""
+        self.there = self.refused
+        if self.refused:
+            return {topics[0].topic: answered(SimpleNamespace())}
+        self.refused = True
+        return {topics[0].topic: failed(ck.KafkaError.TOPIC_ALREADY_EXISTS)}
+
+    def describe_configs(self, resources: Sequence[Any], **_: object) -> dict[Any, Future[Any]]:
+        """Of a topic that is there."""
+        compact = {"cleanup.policy": SimpleNamespace(value="compact")}
+        answer: Any = answered(compact) if self.there else failed(ck.KafkaError.UNKNOWN_TOPIC_OR_PART)  # type: ignore[arg-type]
+        return dict.fromkeys(resources, answer)
+
+    def describe_topics(self, *_: object, **__: object) -> dict[str, Future[Any]]:
+        """None was ever seen."""
+        return {"t": failed(ck.KafkaError.UNKNOWN_TOPIC_OR_PART)}
+
+    def list_offsets(self, places: Collection[ck.TopicPartition], **_: object) -> dict[Any, Future[Any]]:
+        """No leader."""
+        return dict.fromkeys(places, failed(ck.KafkaError.UNKNOWN_TOPIC_OR_PART))
+
+    def poll(self, _timeout_s: float) -> None:
+        """No events."""
+
+
+def failed(code: int) -> Future[Any]:
+    """At once."""
+    future: Future[Any] = Future()
+    future.set_exception(ck.KafkaException(ck.KafkaError(code)))
+    return future
+
+
+def test_a_topic_whose_deletion_was_under_way_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was in the way of the new one and then gone: without another try nobody would make it (seen with 2.3.1)."""
+    admin = Deleting()
+    monkeypatch.setattr(journal_log, "AdminClient", lambda _settings: admin)
+    assert log_of().ensure({"cleanup.policy": "compact"}) is True
+    assert admin.there
