@@ -395,7 +395,7 @@ def failed(code: int) -> Future[Any]:
 
 
 def test_a_topic_whose_deletion_was_under_way_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was in the way of the new one and then gone: without another try nobody would make it (seen with 2.3.1)."""
+    """It was in the way of the new one and then gone: without another try no process would make it (seen with 2.3.1)."""
     admin = Deleting()
     monkeypatch.setattr(journal_log, "AdminClient", lambda _settings: admin)
     assert log_of().ensure({"cleanup.policy": "compact"}) is True
