@@ -94,12 +94,11 @@ class TopicMark:
 
     def _compare_id(self, admin: AdminClient) -> JournalLost | None:
         found = self._found(admin)
-        if found is None and not self._seen:
-            return None
         if found is None:
-            return JournalLost(
+            lost = JournalLost(
                 "deleted", f"{self._topic} was deleted.", hint="It held runs, pauses and throttle values."
             )
+            return lost if self._seen else None
         self._seen = True
         if found != NO_ID:
             before, self._id = self._id, self._id or found
