@@ -38,6 +38,8 @@ from ballast.wiring.cluster import open_cluster
 
 KINDS_OF_CLUSTER: Final = ("kraft", "zookeeper")
 NUMBERED, TRANSFERS, BULK = "numbered", "transfers", "bulk"
+CONTROLLERS: Final = 3
+"""So that another one takes over where one fails."""
 BEGINS_WITHIN_S: Final = 240.0
 QUIET_MOST_S: Final = 3600.0
 """For the end: how long producers may go on beyond the faults."""
@@ -51,7 +53,6 @@ class Wanted:
     minutes: float
     kind: str = "kraft"
     brokers: int = 4
-    controllers: int = 3
     kinds: tuple[str, ...] = tuple(KINDS)
     still_checks: int = 5
     """Checks of the load in which nothing may happen at the end."""
@@ -70,7 +71,7 @@ class Wanted:
             racks=2,
             mode="zookeeper" if zookeeper else "kraft",
             kafka_version="3.9.2" if zookeeper else SandboxSpec().kafka_version,
-            controllers=1 if zookeeper else self.controllers,
+            controllers=1 if zookeeper else CONTROLLERS,
             security="scram",
             heap_mib=192,
         )
