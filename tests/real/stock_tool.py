@@ -1,9 +1,12 @@
-"""Kafka's own ``kafka-reassign-partitions``, to be compared with."""
+"""Kafka's own ``kafka-reassign-partitions``, and ``ballast reassign`` to be compared with it."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from typing import NamedTuple
+
+from tests.real.execution_scene import Scene
 
 from ballast.sandbox.jars import ensure_jars
 from ballast.sandbox.java import ensure_java
@@ -32,3 +35,17 @@ def stock_reassign(bootstrap_server: str, *arguments: str) -> Answer:
         check=False,
     )
     return Answer(done.returncode, done.stdout)
+
+
+def stock(at: Scene, *arguments: str) -> Answer:
+    """The stock tool on a test's cluster."""
+    return stock_reassign(at.sandbox.bootstrap_server, *arguments)
+
+
+def ours(at: Scene, *arguments: str) -> Answer:
+    """``ballast reassign`` on a test's cluster."""
+    process = at.ballast("reassign", *arguments)
+    out, story = process.communicate(timeout=240)
+    sys.stderr.write(story)  # Shown with a failure: the stock tool's words do not say what went wrong.
+    assert process.returncode in {0, 1}, story
+    return Answer(process.returncode, out)

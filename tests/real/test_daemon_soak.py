@@ -50,18 +50,21 @@ def test_handles_threads_and_memory_are_flat_while_brokers_come_and_go(
     until("the lock", lambda: daemon.role == "leader", daemons, PATIENCE_S)
 
     def one_round(broker: int) -> None:
+        runs = ended(daemon)
         sandbox.stop_broker(broker)
         gone = f'ballast_broker_alive{{broker="{broker}"}}'
         until("the loss", lambda: daemon.metrics.get(gone) == 0, daemons, PATIENCE_S)
         sandbox.start_broker(broker)
         home = f'ballast_broker_leaders{{broker="{broker}"}}'
         until("leaders at home", lambda: daemon.metrics.get(home, 0) >= 4, daemons, PATIENCE_S)
+        # The metrics tell of leaders at home before they tell of the run that brought them there.
+        until("the end of its run", lambda: ended(daemon) > runs, daemons, PATIENCE_S)
         until("rest", lambda: rests(daemon), daemons, PATIENCE_S)
 
     for number in range(WARM_UP):
         one_round(number % 3 + 1)
     before, resident_kib = most_held(daemon), daemon.resident_kib
-    runs, end_s, number = ended(daemon), time.monotonic() + 60 * MINUTES, 0
+    end_s, number = time.monotonic() + 60 * MINUTES, 0
     while number < ROUNDS or time.monotonic() < end_s:
         one_round(number % 3 + 1)
         number += 1
@@ -79,7 +82,6 @@ def test_handles_threads_and_memory_are_flat_while_brokers_come_and_go(
     until(f"flat handles and threads: {before} before, {held(daemon)} after", flat, daemons, 60)
     grown_kib = daemon.resident_kib - resident_kib
     assert grown_kib <= MORE_KIB, f"{grown_kib} KiB more after {number} rounds"
-    assert ended(daemon) >= runs + number, "every round had a run"
     assert daemon.stop() == 0
     assert not [m for m in daemon.messages() if m.startswith("A bug")]
 

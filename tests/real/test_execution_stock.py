@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.real.execution_scene import LISTS, RATES, Scene, scene
-from tests.real.stock_tool import Answer, stock_reassign
+from tests.real.stock_tool import ours, stock
 from tests.waiting import becomes, until
 
 from ballast.core.cluster import TopicPartition
@@ -36,19 +36,6 @@ def moves_file(at: Scene, topic: str, wanted: Mapping[int, tuple[int, ...]]) -> 
     return str(path)
 
 
-def ours(at: Scene, *arguments: str) -> Answer:
-    """``ballast reassign``."""
-    process = at.ballast("reassign", *arguments)
-    out, story = process.communicate(timeout=240)
-    assert process.returncode in {0, 1}, story
-    return Answer(process.returncode, out)
-
-
-def stock(at: Scene, *arguments: str) -> Answer:
-    """The stock tool."""
-    return stock_reassign(at.sandbox.bootstrap_server, *arguments)
-
-
 def test_execute_returns_at_once_and_cleans_up_by_itself(at: Scene) -> None:
     """--execute prints the old assignment and starts; throttles go when the move has ended, also without --verify."""
     topic = "stockexec"
@@ -58,7 +45,7 @@ def test_execute_returns_at_once_and_cleans_up_by_itself(at: Scene) -> None:
     before = at.throttles(topic)
     path = moves_file(at, topic, {0: (3, 2)})
     answer = ours(at, "--execute", "--reassignment-json-file", path, "--throttle", "1000000")
-    assert answer.code == 0
+    assert answer.code == 0, answer.out
     assert '"replicas":[1,2]' in answer.out
     assert f"Successfully started partition reassignment for {topic}-0" in answer.out
     assert "The inter-broker throttle limit was set to 1000000 B/s" in answer.out
@@ -112,7 +99,7 @@ def test_verify_finishes_what_the_stock_tool_started(at: Scene) -> None:
         "nothing of it is Ballast's"
     )
     answer = ours(at, "--verify", "--reassignment-json-file", path, "--clear-throttles")
-    assert answer.code == 0
+    assert answer.code == 0, answer.out
     assert "Clearing broker-level throttles on brokers 1,2,3" in answer.out
     becomes(lambda: at.throttles(topic), {})
 
@@ -127,7 +114,7 @@ def test_cancel_of_a_stock_move_puts_it_back(at: Scene) -> None:
     path = moves_file(at, topic, {0: (3, 2)})
     assert stock(at, "--execute", "--reassignment-json-file", path, "--throttle", "500000").code == 0
     answer = ours(at, "--cancel", "--reassignment-json-file", path, "--clear-throttles")
-    assert answer.code == 0
+    assert answer.code == 0, answer.out
     assert f"Successfully cancelled partition reassignment for: {topic}-0" in answer.out
     until(lambda: sorted(at.replicas(TopicPartition(topic, 0))) == [1, 2])
     becomes(lambda: at.throttles(topic), {})
@@ -146,7 +133,7 @@ def test_existing_moves_stop_execute_with_the_stock_words(at: Scene) -> None:
     assert theirs.code == 1
     assert ours(at, "--execute", "--reassignment-json-file", first) == theirs
     answer = ours(at, "--cancel", "--reassignment-json-file", first, "--clear-throttles")
-    assert answer.code == 0
+    assert answer.code == 0, answer.out
     becomes(lambda: at.throttles(topic), {})
 
 
@@ -161,7 +148,7 @@ def test_additional_moves_are_followed_by_one_follower(at: Scene) -> None:
     one, more = moves_file(at, first, {0: (3, 2)}), moves_file(at, second, {0: (2, 3)})
     assert ours(at, "--execute", "--reassignment-json-file", one, "--throttle", "1000").code == 0
     answer = ours(at, "--execute", "--reassignment-json-file", more, "--throttle", "1000", "--additional")
-    assert answer.code == 0
+    assert answer.code == 0, answer.out
     assert f"Successfully started partition reassignment for {second}-0" in answer.out
     assert f"{first}-0: replicas: " in stock(at, "--list").out, "the first goes on under its throttle"
     rates = [(ConfigResource("broker", str(b)), key) for b in at.sandbox.broker_ids for key in RATES]
@@ -226,16 +213,20 @@ def cancel_at(at: Scene, path: str, wait_s: float | None) -> tuple[subprocess.Po
 def test_a_cancel_that_races_the_end_of_its_move_says_what_came_of_it(at: Scene, mover: str) -> None:
     """The move goes on at another moment of the cancel in each round: it is cancelled, had ended, or there is a reason.
 
-    What is said is where the partition is then.
+    What is said is where the partition is then.  The order before another user's move comes back by chance alone: Kafka forgot it.
     """
     topic = f"stockrace-{mover}"
+
+    def order(replicas: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(replicas)) if mover == "another-user" else replicas
+
     name = TopicPartition(topic, 0)
     at.topic(topic, {0: (1, 2)}, mib=16)
     rates = [(ConfigResource("broker", str(b)), key) for b in at.sandbox.broker_ids for key in RATES]
     found = set()
     for wait_s in (None, 1.0, 2.0):
         old = at.replicas(name)
-        new = (3, 2) if old == (1, 2) else (1, 2)
+        new = (3, 2) if sorted(old) == [1, 2] else (1, 2)
         path = moves_file(at, topic, {0: new})
         if mover == "ballast":
             assert ours(at, "--execute", "--reassignment-json-file", path, "--throttle", "1000").code == 0
@@ -258,10 +249,10 @@ def test_a_cancel_that_races_the_end_of_its_move_says_what_came_of_it(at: Scene,
             was_cancelled = f"Successfully cancelled partition reassignment for: {topic}-0" in out
             found.add("cancelled" if was_cancelled else "ended")
             assert was_cancelled != ("None of the specified partition reassignments are active." in out), out
-            assert now == (old if was_cancelled else new), f"{out}\n{story}"
+            assert order(now) == order(old if was_cancelled else new), f"{out}\n{story}"
             if wait_s is None and not was_cancelled:
                 assert f"{name} was moved already when the cancel came" in story, f"{out}\n{story}"
-        assert now in {old, new}
+        assert order(now) in {order(old), order(new)}
         at.cluster.alter_configs([ConfigChange(broker, key, "delete") for broker, key in rates])
         becomes(lambda: at.throttles(topic), {})
     assert found & {"cancelled", "ended"}

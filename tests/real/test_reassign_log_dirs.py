@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.real.execution_scene import Scene, scene
-from tests.real.stock_tool import Answer, stock_reassign
+from tests.real.stock_tool import ours, stock
 from tests.waiting import until
 
 from ballast.core.cluster import TopicPartition
@@ -39,20 +38,6 @@ def at(two_dirs: Sandbox, tmp_path: Path) -> Iterator[Scene]:
         yield opened
         if rate(opened):
             opened.change(ConfigChange(ConfigResource("broker", "1"), LOG_DIR_RATE, "delete"))
-
-
-def ours(at: Scene, *arguments: str) -> Answer:
-    """``ballast reassign``."""
-    process = at.ballast("reassign", *arguments)
-    out, story = process.communicate(timeout=240)
-    sys.stderr.write(story)  # Shown with a failure: the stock tool's words do not say what went wrong.
-    assert process.returncode in {0, 1}, story
-    return Answer(process.returncode, out)
-
-
-def stock(at: Scene, *arguments: str) -> Answer:
-    """The stock tool."""
-    return stock_reassign(at.sandbox.bootstrap_server, *arguments)
 
 
 def places(at: Scene, topic: str) -> dict[str, bool]:
