@@ -16,9 +16,10 @@ from click.testing import CliRunner
 
 from ballast.adapters.journal.file import FileJournal
 from ballast.cli.commands.reassign import writer as reassign_hand
+from ballast.cli.commands.reassign.execute import remove_throttles
 from ballast.cli.commands.reassign.writer import writer_from_follower
 from ballast.cli.run_options import lock_options, taking_over
-from ballast.errors import LockHeld
+from ballast.errors import Fenced, LockHeld
 from ballast.ports.journal import Holder
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import writer
@@ -93,6 +94,30 @@ def test_a_follower_that_was_only_starting_is_asked_again(path: Path, monkeypatc
     with another_process(path, "ana@pod", is_follower=True), writer_from_follower(OPENED, "--execute") as own:
         assert looks[0] > 1
         own.journal.check()
+
+
+def lock_taken(*_: Any) -> Any:
+    """What a process hears whose lock another has taken."""
+    raise Fenced("Another process has taken this cluster's lock.")
+
+
+@pytest.mark.parametrize("everybodys", [True, False])
+def test_a_follower_that_takes_the_lock_on_the_way_removes_the_throttles(
+    path: Path,
+    everybodys: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Both saw the lock free: the command that lost it has done what was asked, except with what others have set."""
+    for what in ("clear_stale", "stale_on"):
+        monkeypatch.setattr(f"ballast.wiring.throttles.{what}", lock_taken)
+    state = SimpleNamespace(brokers=())
+    opened = SimpleNamespace(cluster=SimpleNamespace(snapshot=lambda **_: state), bootstrap_server="a:1")
+    remove_throttles(cast("OpenCluster", opened), (), everybodys=everybodys)
+    said = capsys.readouterr().err
+    assert "Another process has taken this cluster's lock. It removes its throttles itself." in said
+    assert ("Throttles that others have set stay" in said) == everybodys
+    assert path.exists()
 
 
 def test_a_holder_that_is_no_follower_is_not_asked(path: Path) -> None:

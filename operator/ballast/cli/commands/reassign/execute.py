@@ -213,8 +213,10 @@ def remove_throttles(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]
     """Finish what Ballast left open, which removes its throttles; what others have set goes only where that was asked for.
 
     A rate that stands when the ledger is empty may be the very one that the ledger has just given back to a person.
+
+    A follower that is just starting may take the lock, before this process or from it: then it finishes in its place.
     """
-    from ballast.errors import LockHeld
+    from ballast.errors import Fenced, LockHeld
     from ballast.wiring.runs import writer
     from ballast.wiring.throttles import clear_stale, stale_on
 
@@ -235,8 +237,10 @@ def remove_throttles(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]
                     say(
                         f"{found.setting} = {found.value or '(empty)'} stays: it is not Ballast's; --clear-throttles removes it."
                     )
-    except LockHeld as held:
+    except (LockHeld, Fenced) as held:
         say(f"{held.message} It removes its throttles itself.")
+        if everybodys:
+            say("Throttles that others have set stay: give the command again when that process has ended.")
 
 
 def dir_moves(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]) -> list[report.DirMove]:
