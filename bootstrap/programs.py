@@ -50,6 +50,7 @@ TABLE = (
     Outside("docker", "docker.io", "containers", "tests that freeze and cut off brokers in containers"),
     Outside("dockerd", "docker.io", "containers", "tests that freeze and cut off brokers in containers"),
     Outside("python3-config", "python3-dev", "containers", "Python's headers, with which the image's library is built"),
+    Outside("c++", "g++", "containers", "the planner's compiled loops, here and in the image"),
     Outside("iptables", "iptables", "containers", "Docker's networks"),
     Outside("chromium", "chromium", "chromium", "the status page in a browser", ("chromium-browser", "google-chrome")),
     Outside("libatomic.so.1", "libatomic1", "chromium", "the Node that drives the browser"),
