@@ -238,7 +238,9 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
     overall = f"{human_percent(status.imbalance_ratio)} of all partitions are not led by their preferred replica"
     if over:
         yield Cell(
-            f"Leader imbalance is over {figure} on broker{_s(over)} {human_names(over, few)}; {overall}.", "yellow"
+            f"Leader imbalance is over {figure} on broker{_s(over)} {human_names(over, few)}; {overall}. "
+            "To elect preferred leaders: ballast elect",
+            "yellow",
         )
     else:
         yield Cell(f"Leader imbalance is within {figure} on every broker; {overall}.")
@@ -290,7 +292,10 @@ def _lost_journal(status: ClusterStatus) -> str:
 
 def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
     if status.dead_brokers:
-        yield Cell(f"Broker{_s(status.dead_brokers)} {human_names(status.dead_brokers, few)} down.", "red")
+        named, whose = human_names(status.dead_brokers, few), "its" if len(status.dead_brokers) == 1 else "their"
+        ids = " ".join(map(str, status.dead_brokers)) if len(status.dead_brokers) <= few else "BROKER…"
+        told = f"Broker{_s(status.dead_brokers)} {named} down. To rebuild {whose} replicas elsewhere: ballast plan evacuate {ids}"
+        yield Cell(told, "red")
     if status.unreachable_brokers:
         named = human_names(status.unreachable_brokers, few)
         do = "does" if len(status.unreachable_brokers) == 1 else "do"
@@ -308,6 +313,9 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
         yield Cell(told, "red")
     if len(status.bad_log_dirs) > few:
         yield Cell(f"… and {len(status.bad_log_dirs) - few:,} more log dirs with errors (--all names them)", "red")
+    if failed := sorted({broker for broker, log_dir in status.bad_log_dirs if log_dir.failed})[:few]:
+        ids = " ".join(map(str, failed))
+        yield Cell(f"To rebuild elsewhere what was on failed log dirs: ballast plan evacuate {ids} --offline-only")
     for drain in status.drains or ():
         end = f"ballast drains end {drain.broker}"
         yield Cell(
@@ -316,7 +324,8 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
     if status.departed_brokers:
         gone = human_names(status.departed_brokers, few)
         yield Cell(
-            f"Broker{_s(status.departed_brokers)} {gone} down and hosts no replicas: unregister what is gone permanently."
+            f"Broker{_s(status.departed_brokers)} {gone} down and hosts no replicas: unregister what is gone permanently "
+            "(kafka-cluster.sh unregister --id BROKER)."
         )
 
 
