@@ -166,7 +166,7 @@ def test_a_run_without_a_word_about_throttles_is_throttled(at: Scene) -> None:
     _, story = unasked.communicate(timeout=ENDS_WITHIN_S)
     assert unasked.returncode == 2, "there is no terminal to ask on"
     told = story.index("Throttle: 32.0 MiB/s on brokers 1, 2, 3")
-    assert told < story.index("Time at this rate") < story.index("--no-throttle") < story.index("--yes")
+    assert told < story.index("Copying takes about") < story.index("--no-throttle") < story.index("--yes")
     assert at.throttles(topic) == before
 
     heard = events(at.finish("apply", plan, "--yes", "--output", "json"))

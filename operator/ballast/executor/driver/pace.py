@@ -22,6 +22,8 @@ from ballast.executor.machine.scheduling.speeds import ceiling, measured, starte
 UNTHROTTLED: Final = (
     "No throttle: copies take all that disks and network give. To limit them: --throttle auto, or --throttle 50MB."
 )
+SHORT_S: Final = 60.0
+"""Of copies that take less than this, asking, looking and verifying is a good part of a run's time."""
 CHANGE: Final = "To change it: --throttle 50MB, --link 125MB (what a broker's network carries), or --no-throttle."
 
 
@@ -73,13 +75,16 @@ class Pace:
         if not self.brokers:
             return
         yield "These brokers receive copies or, as leaders, send them; one that only gives up replicas copies nothing."
-        time = "unknown, as some sizes are" if self.seconds is None else f"about {human_time(self.seconds)}"
         follows = (
             "; auto raises the rate while it is used, and halves it when other replicas fall behind"
             if self.auto
             else ""
         )
-        yield f"Time at this rate: {time}{follows}."
+        if self.seconds is None:
+            yield f"How long copying takes is not known, since some sizes are not{follows}."
+        else:
+            more = ", and each batch some seconds more" if self.seconds < SHORT_S else ""
+            yield f"Copying takes about {human_time(self.seconds)} at this rate{more}{follows}."
         if self.unmeasured:
             more = f" and {len(self.unmeasured) - 1} more" if len(self.unmeasured) > 1 else ""
             yield (

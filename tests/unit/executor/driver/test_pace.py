@@ -162,7 +162,23 @@ def test_a_size_that_is_not_known_makes_the_time_unknown() -> None:
     s = scene({0: (1, 2)})
     pace = pace_of(new_run("r", s.plan(Move(T, 0, (1, 2), (3, 2))), ExecutionPolicy(), NOW), s.cluster.snapshot())
     assert pace.seconds is None
+    assert any("How long copying takes is not known" in line for line in pace.lines())
     assert {b.basis for b in pace.brokers} == {Basis.CAUTIOUS}
+
+
+@pytest.mark.parametrize(
+    ("size", "line"),
+    [
+        (20 * MB, "Copying takes about 1 s at this rate, and each batch some seconds more"),
+        (4000 * MB, "Copying takes about 8 min at this rate; auto"),
+    ],
+)
+def test_what_a_short_run_takes_besides_copying_is_told(size: int, line: str) -> None:
+    """Copying is most of a long run, and the least of a short one."""
+    s = scene({0: (1, 2)}, size_bytes=size)
+    plan = s.plan(Move(T, 0, (1, 2), (3, 2), size))
+    pace = foreseen_pace(s.cluster, s.cluster.snapshot(), plan, ExecutionPolicy(measure_s=0))
+    assert any(said.startswith(line) for said in pace.lines()), list(pace.lines())
 
 
 @pytest.mark.parametrize(

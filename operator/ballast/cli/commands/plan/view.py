@@ -126,7 +126,7 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int | None) -> list[str]:
         lines.append("No throttle bounds the copies, so their time is not estimated; --rate estimates it.")
     elif busiest and rate_bytes_per_s is not None:
         lines.append(
-            f"At {human_bytes(rate_bytes_per_s)}/s into and out of each broker, in parallel, it takes about "
+            f"At {human_bytes(rate_bytes_per_s)}/s into and out of each broker, in parallel, copying takes about "
             f"{human_time(busiest / rate_bytes_per_s)}; sequentially {human_time(plan.bytes_moved / rate_bytes_per_s)}."
         )
     return lines
