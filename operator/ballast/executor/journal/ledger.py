@@ -249,16 +249,28 @@ class Throttler:
 
         Brokers show a change a moment after it was acknowledged.  Judged by a reading from before it, our own value would pass
         for one that another process has removed or set, and stay behind.  A topic that was made again shows nothing of ours
-        either, so topics are looked at before each reading.
+        either, so topics are looked at before each reading; and after it, since it may have been made again on the way: then
+        the lists that were read are its user's.
         """
+        until_s = self.clock.monotonic_s() + BELIEVED_S
         while True:
             desired = self._on_same_topics(desired, write, note)
             asked = touched & {*desired, *self.ledger}
             entries = self.cluster.configs({resource_of(s) for s in asked}) if asked else {}
-            if not any(self._is_late(s, entries) for s in asked):
-                return desired, entries
+            strange = self._of_other_topics({s for s in asked if resource_of(s) in entries})
+            waits = strange and self.clock.monotonic_s() < until_s
+            if not waits and not any(self._is_late(s, entries) for s in asked):
+                return desired, {r: e for r, e in entries.items() if r not in strange}
             self.clock.sleep(REREAD_S)
             self.renew()
+
+    def _of_other_topics(self, settings: Collection[Setting]) -> set[ConfigResource]:
+        """Of these the topics that are not there, or are not those that were looked at, or that something is owed on."""
+        known = {s.name: resource_of(s) for s in settings if s.kind == "topic" and s.name in self.topic_ids}
+        names = {topic: TopicPartition(topic, 0) for topic in known}
+        seen = self.cluster.partitions(list(names.values())) if names else {}
+        same = {t for t, n in names.items() if n in seen and seen[n].topic_id in {None, self.topic_ids[t]}}
+        return {resource for topic, resource in known.items() if topic not in same}
 
     def _is_late(self, setting: Setting, entries: Mapping[ConfigResource, Mapping[str, ConfigValue]]) -> bool:
         sent, found = self.sent.get(setting), entries.get(resource_of(setting))

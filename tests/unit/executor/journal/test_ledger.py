@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from tests.unit.executor.scenes import T, fail, scene
+from tests.unit.executor.scenes import Scene, T, fail, scene
 
 from ballast.core.cluster import ConfigValue, TopicPartition
 from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS, LedgerEntry, Op, Setting
@@ -27,7 +28,7 @@ from ballast.executor.journal.ledger import (
     own_value,
     resource_of,
 )
-from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome
+from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, PartitionState
 from ballast.ports.journal import Record
 
 RATE = Setting("broker", "1", FOLLOWER_RATE)
@@ -378,7 +379,8 @@ def test_a_topic_that_is_made_again_between_two_looks_is_told(monkeypatch: pytes
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     on = Setting("topic", T, FOLLOWER_REPLICAS)
     assert throttler.settle({on: frozenset({"0:1"})}, {1, 2, 3, 4}, lambda _: None, fail) == {}
-    read, ids = s.cluster.partitions, iter([throttler.topic_ids[T], "new"])
+    old = throttler.topic_ids[T]
+    read, ids = s.cluster.partitions, iter([old, old, "new"])
     monkeypatch.setattr(
         s.cluster, "partitions", lambda names: {n: replace(p, topic_id=next(ids)) for n, p in read(names).items()}
     )
@@ -386,3 +388,48 @@ def test_a_topic_that_is_made_again_between_two_looks_is_told(monkeypatch: pytes
     assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, notes.append) == {}
     assert notes == [Note("throttle-topic-recreated", {"topic": T})]
     assert throttler.ledger == {}
+
+
+def being_made_again(
+    s: Scene, monkeypatch: pytest.MonkeyPatch, ids: list[str | None]
+) -> tuple[Throttler, Setting, list[Note]]:
+    """Our list on a topic whose id is read as these, one after the other, the last one for ever; None: it is not there.
+
+    Its settings are those of the new topic all along: its user's list has an entry that ours had as well.
+    """
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    on = Setting("topic", T, FOLLOWER_REPLICAS)
+    assert throttler.settle({on: frozenset({"0:1"})}, {1, 2, 3, 4}, lambda _: None, fail) == {}
+    s.cluster.alter_configs([ConfigChange(resource_of(on), FOLLOWER_REPLICAS, "set", "0:1,0:3")])
+    read, old = s.cluster.partitions, throttler.topic_ids[T]
+
+    def partitions(names: list[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
+        id_ = ids.pop(0) if len(ids) > 1 else ids[0]
+        shown = {"old": old}.get(id_ or "", id_)
+        return {n: replace(p, topic_id=shown) for n, p in read(names).items()} if id_ is not None else {}
+
+    monkeypatch.setattr(s.cluster, "partitions", partitions)
+    return throttler, on, []
+
+
+@pytest.mark.parametrize("ids", [["old", "new"], ["old", None, "new"], [None, "new"], [None, None, "new"]])
+def test_the_list_of_a_topic_that_is_made_again_while_it_is_read_stays_its_users(
+    ids: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deleted at the look before the settings were read, or between the two: nothing of ours is on the new one."""
+    s = scene()
+    throttler, _, notes = being_made_again(s, monkeypatch, ids)
+    assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, notes.append) == {}
+    assert notes == [Note("throttle-topic-recreated", {"topic": T})]
+    assert throttler.ledger == {}
+    assert list(s.throttles().values()) == ["0:1,0:3"]
+
+
+def test_a_topic_that_no_broker_knows_is_gone_whatever_settings_are_told_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that has not heard of the deletion still tells them: nothing is sent, and nothing is owed."""
+    s = scene()
+    throttler, on, notes = being_made_again(s, monkeypatch, [None])
+    failed = throttler.settle({}, {1, 2, 3, 4}, lambda _: None, notes.append)
+    assert {setting: o.code for setting, o in failed.items()} == {on: "UNKNOWN_TOPIC_OR_PARTITION"}
+    assert throttler.ledger == {}
+    assert list(s.throttles().values()) == ["0:1,0:3"]
