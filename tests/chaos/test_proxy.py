@@ -11,11 +11,11 @@ from subprocess import DEVNULL, PIPE, Popen
 
 from tests.chaos.proxy import ANYBODY, CLIENTS, Door, Gates, Owners
 from tests.leash import leashed
+from tests.waiting import PATIENCE_S
 
 from ballast.sandbox.ports import free_ports
 
 MOMENT_S = 0.3
-LONG_S = 30.0
 CONNECT = "import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); print('ready', flush=True); s.recv(1)"
 
 
@@ -45,7 +45,7 @@ def test_what_is_sent_while_two_are_apart_arrives_when_they_are_together_again()
         outer = await asyncio.start_server(door.enter, "127.0.0.1", port)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"one")
-        assert await got(reader, LONG_S) == b"one"
+        assert await got(reader, PATIENCE_S) == b"one"
         gates.set([["node-1", ANYBODY]])
         writer.write(b"two")
         late_reader, late_writer = await asyncio.open_connection("127.0.0.1", port)
@@ -53,8 +53,8 @@ def test_what_is_sent_while_two_are_apart_arrives_when_they_are_together_again()
         assert await got(reader, MOMENT_S) is None
         assert await got(late_reader, MOMENT_S) is None
         gates.set([["node-2", ANYBODY]])
-        assert await got(reader, LONG_S) == b"two"
-        assert await got(late_reader, LONG_S) == b"three"
+        assert await got(reader, PATIENCE_S) == b"two"
+        assert await got(late_reader, PATIENCE_S) == b"three"
         for end in (writer, late_writer):
             end.close()
         inner.close()
@@ -72,7 +72,7 @@ def test_a_node_that_does_not_listen_takes_no_connection() -> None:
         outer = await asyncio.start_server(door.enter, "127.0.0.1", port)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         with suppress(ConnectionError):
-            assert await got(reader, LONG_S) == b""
+            assert await got(reader, PATIENCE_S) == b""
         writer.close()
         outer.close()
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from tests.containers.cluster import ContainerCluster
 from tests.containers.docker_host import DockerHost
 from tests.containers.docker_supervisor import LABEL
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.containers
 
@@ -44,7 +44,7 @@ def test_every_published_port_is_on_the_loopback(containers_cluster: ContainerCl
 def test_brokers_in_containers_stand_in_their_racks(containers_cluster: ContainerCluster) -> None:
     """The same picture as any other cluster gives."""
     admin = AdminClient({"bootstrap.servers": containers_cluster.bootstrap_server})
-    nodes = admin.describe_cluster().result(timeout=30).nodes
+    nodes = admin.describe_cluster().result(timeout=PATIENCE_S).nodes
     assert {node.id: node.rack for node in nodes} == {1: "rack-1", 2: "rack-2", 3: "rack-3", 4: "rack-1"}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.containers.cluster import ContainerCluster
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 from ballast.core.cluster import ClusterState
 from ballast.errors import BallastError
@@ -29,7 +29,7 @@ def topic(containers_cluster: ContainerCluster) -> str:
     """Six partitions on three of the brokers."""
     admin = AdminClient({"bootstrap.servers": containers_cluster.bootstrap_server})
     placed = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
-    admin.create_topics([NewTopic(TOPIC, 6, replica_assignment=placed)])[TOPIC].result(timeout=30)
+    admin.create_topics([NewTopic(TOPIC, 6, replica_assignment=placed)])[TOPIC].result(timeout=PATIENCE_S)
     return TOPIC
 
 
@@ -88,7 +88,7 @@ def test_an_unreachable_broker_is_a_marked_gap_in_bounded_time(
         def gone() -> bool:
             return 3 not in read_in_time(cluster).alive
 
-        assert eventually(gone, within_s=60)
+        assert eventually(gone, within_s=PATIENCE_S)
         state = read_in_time(cluster)
         assert "broker 3" in {gap.subject for gap in state.gaps}
         assert all(size < 0 for size in sizes_on(state, 3))

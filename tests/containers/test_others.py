@@ -42,11 +42,11 @@ def test_a_second_operator_and_a_user_in_the_middle_of_a_run(at: Scene, lives: L
     other = at.plan(proof.topic, {2: (4, 2, 3)}).rename(at.folder / "other.plan.json")
     plan = at.plan(proof.topic, {0: (4, 2, 3), 1: (4, 2, 3)})
     with proof.traffic().running():
-        arguments = ("--yes", "--throttle", "300kB", "--moves-at-once", "1", "--output", "json")
+        arguments = ("--yes", "--throttle", "100kB", "--moves-at-once", "1", "--output", "json")
         run = lives.begin("apply", str(plan), *arguments)
         run.tells(moves_to("moving"))
-        mine = at.run_of(proof.topic)
-        assert mine is not None
+        # What was committed becomes readable a moment later.
+        mine = until(lambda: at.run_of(proof.topic), "the run is in the journal")
         refused = lives.begin("apply", str(other), "--yes", "--lock-wait", "1").ends(5)
         for part in (
             "(ballast apply) holds this cluster's lock since 2",

@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.containers, pytest.mark.spark, pytest.mark.timeout(120
 __all__ = ["render", "run"]
 USER: Final = 65532
 CLAIM: Final = "samples"
+ENDS_WITHIN_S: Final = 600
+"""Spark starts and plans for half a minute of a quiet machine."""
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def test_the_pipeline_makes_the_load_model(
     assert arguments["read_only"]
     container = run(**arguments)
     try:
-        code = container.wait(timeout=300)["StatusCode"]
+        code = container.wait(timeout=ENDS_WITHIN_S)["StatusCode"]
         told = container.logs(stdout=False, stderr=True).decode()
         assert code == 0, told
         assert "fetching" not in told
@@ -87,7 +89,7 @@ def test_an_executor_gets_as_far_as_its_driver(docker_client: Any, spark_image: 
     )  # fmt: skip
     try:
         container.start()
-        assert container.wait(timeout=120)["StatusCode"] != 0
+        assert container.wait(timeout=ENDS_WITHIN_S)["StatusCode"] != 0
         told = container.logs().decode()
         assert "127.0.0.1:1" in told
         assert "ClassNotFound" not in told

@@ -145,18 +145,35 @@ class ClusterForm:
             astray = [name for name, s in states.items() if s.leader != s.replicas[0]]
             if astray:
                 self.cluster.elect_leaders(astray)
+            return not astray and shown()
+
+        def shown() -> bool:
             # A partition's state and the whole picture may come from two brokers.
-            return not astray and topic in self.cluster.snapshot(log_dirs=False, configs=False).topic_index
+            picture = self.cluster.snapshot(log_dirs=False, configs=False)
+            rows = {picture.index[TopicPartition(topic, p)]: replicas for p, replicas in assignment.items()}
+            return all(
+                (picture.isr(row), picture.partitions.leader[row]) == (replicas, replicas[0])
+                for row, replicas in rows.items()
+            )
 
         self.until(ready, f"topic {topic} is ready")
         return topic
 
     def until(self, condition: Callable[[], bool], what: str, *, wait_s: float = WAIT_S) -> None:
-        """Wait for a condition; fails the test when it does not come true in time."""
+        """Wait for a condition; fails the test when it does not come true in time.
+
+        What it looks up may be missing: a broker may not have heard of it yet, or may not have answered this time.
+        """
         end = self.clock.monotonic_s() + wait_s
-        while not condition():
+        while True:
+            missing: KeyError | None = None
+            try:
+                if condition():
+                    return
+            except KeyError as failure:
+                missing = failure
             if self.clock.monotonic_s() > end:
-                raise AssertionError(f"waited {wait_s:g} s in vain until {what}")
+                raise AssertionError(f"waited {wait_s:g} s in vain until {what}") from missing
             self.clock.sleep(0.2)
 
 

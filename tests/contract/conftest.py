@@ -35,9 +35,9 @@ def form(opened_form: ClusterForm) -> ClusterForm:
 
     def whole() -> bool:
         state = fresh.cluster.snapshot()
-        return len(state.alive) == len(fresh.brokers) and bool(state.partitions.in_sync.all())
+        return len(state.alive) == len(fresh.brokers) and not state.gaps and bool(state.partitions.in_sync.all())
 
-    fresh.until(whole, "every broker and every replica is well")
+    fresh.until(whole, "every broker and every replica is well, and nothing is missing")
     return fresh
 
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from tests.contract.cluster_forms import ClusterForm
 
+from ballast.core.cluster import ConfigValue
 from ballast.core.throttles import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from ballast.ports.cluster import OK, ConfigChange, ConfigResource
 
 
 def value(form: ClusterForm, resource: ConfigResource, key: str) -> str | None:
-    """What stands on the resource itself."""
-    entry = form.cluster.configs([resource])[resource].get(key)
-    return None if entry is None else entry.value
+    """What stands on the resource itself, as the next broker tells it that knows the resource."""
+    told: list[ConfigValue | None] = []
+
+    def answered() -> bool:
+        told.append(form.cluster.configs([resource])[resource].get(key))
+        return True
+
+    form.until(answered, f"the configs of {resource} are told")
+    return None if told[0] is None else told[0].value
 
 
 def test_a_list_is_set_added_to_taken_from_and_deleted(form: ClusterForm) -> None:
@@ -83,6 +90,8 @@ def test_a_brokers_rate_and_the_default_for_all_are_told_apart(form: ClusterForm
     everyone, one, two = (ConfigResource("broker", n) for n in ("", "1", "2"))
     set_both = [ConfigChange(everyone, LEADER_RATE, "set", "5000000"), ConfigChange(one, LEADER_RATE, "set", "7000000")]
     assert set(form.cluster.alter_configs(set_both).values()) == {OK}
+    # Three brokers may answer: of the default any of them, of its own configs each itself.
+    form.until(lambda: value(form, everyone, LEADER_RATE) == "5000000", "the default stands")
     form.until(lambda: value(form, two, LEADER_RATE) == "5000000", "broker 2 shows the default")
     form.until(lambda: value(form, one, LEADER_RATE) == "7000000", "broker 1 shows its own")
     configs = form.cluster.configs([everyone, one, two])

@@ -104,7 +104,15 @@ def test_offsets_are_the_leaders(form: ClusterForm) -> None:
     topic = form.topic({0: (1, 2)})
     there, beyond = TopicPartition(topic, 0), TopicPartition(topic, 7)
     form.hands.produce(there, MEBIBYTE)
-    offsets = form.cluster.offsets([there, beyond])
+    told = []
+
+    def leader_told() -> bool:
+        told.append(form.cluster.offsets([there, beyond]))
+        return UNKNOWN not in {told[-1][there].earliest, told[-1][there].high_watermark}
+
+    # Who leads it is asked of any broker, which may not have heard of the topic yet.
+    form.until(leader_told, "the leader has told its offsets")
+    offsets = told[-1]
     assert offsets[there].earliest == 0
     assert offsets[there].high_watermark > 0
     assert offsets[beyond].high_watermark == UNKNOWN
@@ -127,7 +135,15 @@ def test_configs_hold_only_what_was_set(form: ClusterForm) -> None:
     """Defaults are left out, the source is named, and what does not exist is absent."""
     topic = form.topic({0: (1, 2)}, {"min.insync.replicas": "2"})
     resource, missing = ConfigResource("topic", topic), ConfigResource("topic", f"{topic}-no")
-    configs = form.cluster.configs([resource, missing])
+    told = []
+
+    def there() -> bool:
+        told.append(form.cluster.configs([resource, missing]))
+        return resource in told[-1]
+
+    # Any broker is asked, and may not have heard of the topic yet.
+    form.until(there, "the topic's configs are told")
+    configs = told[-1]
     assert set(configs) == {resource}
     assert {k: (v.value, v.source) for k, v in configs[resource].items()} == {
         "min.insync.replicas": ("2", "DYNAMIC_TOPIC_CONFIG")
@@ -178,12 +194,14 @@ def test_log_ends_are_each_replicas_own(form: ClusterForm) -> None:
     """Every holder tells its own; a broker without the replica, and one that does not exist, tell nothing."""
     name = TopicPartition(form.topic({0: (1, 2)}), 0)
     form.hands.produce(name, MEBIBYTE)
-    high = form.cluster.offsets([name])[name].high_watermark
     asked = {b: [name] for b in (1, 2, 3, 77)}
-    form.until(
-        lambda: [form.cluster.log_ends(asked).get(b, {}).get(name) for b in (1, 2)] == [high, high],
-        "both replicas hold everything",
-    )
+
+    def whole() -> bool:
+        high = form.cluster.offsets([name])[name].high_watermark
+        ends = [form.cluster.log_ends(asked).get(b, {}).get(name) for b in (1, 2)]
+        return high > 0 and ends == [high, high]
+
+    form.until(whole, "both replicas hold everything")
     assert name not in form.cluster.log_ends(asked).get(3, {})
     assert 77 not in form.cluster.log_ends(asked)
 
@@ -295,12 +313,19 @@ def test_a_failed_log_dir_takes_its_replicas_offline_and_no_others(broken: Clust
     told = broken.cluster.log_dirs([3])[3].replicas
     assert lost.isdisjoint(told)
     assert names - lost <= told.keys()
-    state = broken.cluster.snapshot()
+    states = []
+
+    def shown() -> bool:
+        states.append(broken.cluster.snapshot())
+        return {n for n in names if _offline_on(states[-1], n)} == lost
+
+    # The whole picture may come from another broker than a partition's state.
+    broken.until(shown, "what lay there is offline, and nothing else of it")
+    state = states[-1]
     three = state.broker(3)
     assert three is not None
     assert three.alive
     assert three.reachable
-    assert {n for n in names if _offline_on(state, n)} == lost
     assert all(_offline_on(state, n) == {3} for n in lost)
     broken.hands.start(3)
 

@@ -21,6 +21,8 @@ from ballast.wiring.cluster import open_cluster
 
 TOTAL: Final = 16 * MEBIBYTE
 KEPT: Final = int(TOPIC["local.retention.bytes"])
+LASTS_S: Final = 2.0
+"""Some times as long as from one upload or deletion of segments to the next."""
 KNOWS_LAST_TIERED: Final = frozenset({"sim", "4.3.1"})
 """The forms that have KIP-1023."""
 
@@ -64,14 +66,20 @@ def starts(form: ClusterForm, name: TopicPartition, *brokers: int) -> list[int |
 
 
 def filled(form: ClusterForm, topic: str) -> TopicPartition:
-    """A tiered partition on brokers 1 and 2, once local retention has deleted what it deletes on both."""
+    """A tiered partition on brokers 1 and 2, once local retention has deleted what it deletes on both, and nothing changes any more."""
     name = TopicPartition(form.topic({0: (1, 2)}, TOPIC, topic), 0)
     form.hands.produce(name, TOTAL)
+    before: object = None
+    since_s = form.clock.monotonic_s()
 
     def settled() -> bool:
-        there = set(sizes(form, name).values())
-        first, second = starts(form, name, 1, 2)
-        return len(there) == 1 and max(there) < KEPT + 2 * MEBIBYTE and first == second
+        nonlocal before, since_s
+        there, begins = sizes(form, name), starts(form, name, 1, 2)
+        if (there, begins) != before:
+            before, since_s = (there, begins), form.clock.monotonic_s()
+        same = len(set(there.values())) == len(set(begins)) == 1 and None not in begins
+        small = all(size < KEPT + 2 * MEBIBYTE for size in there.values())
+        return same and small and form.clock.monotonic_s() - since_s >= LASTS_S
 
     form.until(settled, "the older segments are in remote storage alone")
     return name

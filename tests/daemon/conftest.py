@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.daemon.rig import Rig, a_rig, a_service
+from tests.waiting import PATIENCE_S
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.cluster.log_ends import LogEnds
@@ -116,7 +117,7 @@ class Running:
     def get(self, path: str) -> tuple[int, str]:
         """Status and body, also of refusals."""
         try:
-            with urllib.request.urlopen(self.url + path, timeout=10) as answer:  # noqa: S310 — our own server
+            with urllib.request.urlopen(self.url + path, timeout=PATIENCE_S) as answer:  # noqa: S310 — our own server
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refusal:
             return refusal.code, refusal.read().decode()

@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tests.documents import validate
 from tests.waiting import until
 
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
+from ballast.daemon.context.view import Role
 from ballast.daemon.process.logs import JsonLines, Readable
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.hosts import host_of
@@ -211,7 +213,8 @@ def test_reading_takes_a_token_where_the_settings_say_so(
     tokens.write_text(f"ada operator {OPERATOR}\nbob viewer {VIEWER}\n")
     caplog.set_level(logging.INFO, "ballast.audit")
     daemon = serve(web=WebPolicy(port=0, token_file=tokens, read_needs_token=True))
-    daemon.until(lambda v: v.figures is not None)
+    # /healthz is well once both are there, and each has a loop of its own.
+    daemon.until(lambda v: v.figures is not None and v.role is Role.OBSERVER)
     port = daemon.service.web.port
     for path in READ:
         found = [read(port, f"/api/v1/{path}", token) for token in (None, "x" * 20, VIEWER, OPERATOR)]
@@ -292,7 +295,11 @@ def test_no_connection_fails_while_certificates_are_renewed(serve: Serve, tmp_pa
         issue(tmp_path / name, name)
     issue(tmp_path, "page")
     policy = WebPolicy(port=0, tls_certificate=tmp_path / "tls.crt", tls_key=tmp_path / "tls.key")
-    web = serve(DaemonPolicy(intervals=Intervals(settings_s=600)), web=policy).service.web
+    daemon = serve(DaemonPolicy(intervals=Intervals(settings_s=600)), web=policy)
+    web = daemon.service.web
+    # The service looks once when it starts, and would see a renewal before the test's own call does.
+    looks = partial(daemon.service.metrics.registry.get_sample_value, "ballast_checks_total")
+    until(lambda: looks({"check": "certificate", "result": "ok"}), "the service's own look")
     ended = threading.Event()
 
     def connect() -> int:
@@ -304,11 +311,13 @@ def test_no_connection_fails_while_certificates_are_renewed(serve: Serve, tmp_pa
 
     with ThreadPoolExecutor() as pool:
         clients = [pool.submit(connect) for _ in range(4)]
-        for n in range(400):
-            for file in ("tls.crt", "tls.key"):
-                shutil.copy(tmp_path / ("first", "second")[n % 2] / file, tmp_path / file)
-            assert web.renew() == "The page's certificate was renewed."
-        ended.set()
+        try:
+            for n in range(400):
+                for file in ("tls.crt", "tls.key"):
+                    shutil.copy(tmp_path / ("first", "second")[n % 2] / file, tmp_path / file)
+                assert web.renew() == "The page's certificate was renewed."
+        finally:
+            ended.set()
         assert all(client.result() for client in clients)
 
 

@@ -59,7 +59,9 @@ TOKEN = "a-token-no-one-guesses"  # noqa: S105 — of this test
 def browser() -> Iterator[Browser]:
     """One Chromium for all tests."""
     with sync_playwright() as tools:
-        chromium = tools.chromium.launch(executable_path=path_of("chromium"), args=["--no-sandbox"])
+        chromium = tools.chromium.launch(
+            executable_path=path_of("chromium"), args=["--no-sandbox"], timeout=PATIENCE_MS
+        )
         yield chromium
         chromium.close()
 
@@ -91,8 +93,8 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
             page.on("pageerror", lambda error: problems.append(str(error)))
             # Whatever is not this daemon is the network, and the page must not need it.
             page.route("**/*", lambda r: r.continue_() if r.request.url.startswith(url) else r.abort())
-            page.goto(url)
             page.set_default_timeout(PATIENCE_MS)
+            page.goto(url)
             return page
 
         yield start

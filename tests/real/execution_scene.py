@@ -7,19 +7,23 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 import confluent_kafka as ck
+import psutil
 from tests.leash import leashed
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, eventually, until
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.file import dumps
+from ballast.core.throttles.stale import all_settings
+from ballast.errors import Refused
+from ballast.executor.journal.ledger import resource_of
 from ballast.executor.machine.run import Run
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.ports.journal import Holder
@@ -50,6 +54,8 @@ class Scene:
     sandbox: Brokers
     cluster: Cluster
     folder: Path
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+    """Every process of Ballast's that the test has started."""
 
     def topic(self, name: str, assignment: Mapping[int, tuple[int, ...]], *, mib: int = 0) -> None:
         """A topic with this much data in each partition, every replica in sync and on disk."""
@@ -114,12 +120,14 @@ class Scene:
 
     def ballast(self, *arguments: str) -> subprocess.Popen[str]:
         """Ballast as a process, its output kept apart."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             leashed(sys.executable, "-m", "ballast", *arguments, "--bootstrap-server", self.sandbox.bootstrap_server),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.started.append(process)
+        return process
 
     def finish(self, *arguments: str, code: int = 0, timeout_s: float = 240) -> str:
         """Run Ballast to its end; returns stdout."""
@@ -193,12 +201,54 @@ class Scene:
                     out[f"{resource.kind} {resource.name} {key}"] = entry.value or ""
         return out
 
+    def followers(self) -> list[psutil.Process]:
+        """The processes that ``reassign --execute`` and ``--cancel`` have left behind on this cluster."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                words = process.cmdline()
+                if "--give-up-after" in words and self.sandbox.bootstrap_server in words:
+                    found.append(process)
+        return found
+
+    def clear(self) -> None:
+        """Leave nothing to the next test: no process, also none that is only starting, no move, no throttle."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+        if not eventually(lambda: not self.followers(), within_s=PATIENCE_S):
+            for follower in self.followers():
+                with suppress(psutil.Error):
+                    follower.kill()
+        with suppress(Refused):  # Kafka before 2.4, of which only its ZooKeeper tells.
+            if moving := self.cluster.reassignments():
+                self.cluster.alter_reassignments(dict.fromkeys(moving))
+        until(self._without_throttles, "no throttle to stand")
+
+    def _without_throttles(self) -> bool:
+        """Whether none was there; those that were are deleted."""
+        standing = [s.setting for s in all_settings(self.cluster.snapshot(log_dirs=False)) if not s.static]
+        if standing:
+            self.cluster.alter_configs([ConfigChange(resource_of(s), s.key, "delete") for s in standing])
+        return not standing
+
 
 @contextmanager
 def scene(sandbox: Brokers, folder: Path) -> Iterator[Scene]:
     """The sandbox with an open connection."""
     with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
         yield Scene(sandbox, opened.cluster, folder)
+
+
+@contextmanager
+def shared_scene(sandbox: Brokers, folder: Path) -> Iterator[Scene]:
+    """The same on a cluster that other tests use as well: however the test ends, it is no business of theirs."""
+    with scene(sandbox, folder) as at:
+        try:
+            yield at
+        finally:
+            at.clear()
 
 
 def events(out: str) -> list[dict[str, object]]:

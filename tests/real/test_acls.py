@@ -95,17 +95,19 @@ def test_with_these_rights_it_acts(
     sandbox = own_cluster(security="acl", brokers=3, racks=1)
     admin = admin_of(sandbox)
     for future in admin.create_acls([binding(right) for right in documented()]).values():
-        future.result(timeout=30)
+        future.result(timeout=waiting.PATIENCE_S)
     crowded = [[1 + p % 2, 2 - p % 2] for p in range(12)]
-    admin.create_topics([NewTopic("orders", 12, replica_assignment=crowded)])["orders"].result(timeout=30)
+    admin.create_topics([NewTopic("orders", 12, replica_assignment=crowded)])["orders"].result(
+        timeout=waiting.PATIENCE_S
+    )
     client = tmp_path / "alice.properties"
     client.write_text(as_properties(sandbox.client_properties_of(ALICE)))
     settings = {"mode": "auto", "execution": {"throttle": 10_000_000}}
     daemon = start("alice", tmp_path, sandbox.bootstrap_server, settings, client=client)
     daemons.append(daemon)
-    until("the lock", lambda: daemon.role == "leader", daemons, 90)
-    until("a balanced cluster", lambda: daemon.metrics.get('ballast_broker_replicas{broker="3"}', 0) >= 6, daemons, 180)
-    until("no run", lambda: daemon.metrics["ballast_run_active"] == 0, daemons, 60)
+    until("the lock", lambda: daemon.role == "leader", daemons)
+    until("a balanced cluster", lambda: daemon.metrics.get('ballast_broker_replicas{broker="3"}', 0) >= 6, daemons)
+    until("no run", lambda: daemon.metrics["ballast_run_active"] == 0, daemons)
     done = until("a run in the history", lambda: json.loads(daemon.get("/api/v1/history")[1])["runs"], daemons)
     assert "done" in {run["status"] for run in done}
     until("no throttles to restore", lambda: daemon.metrics["ballast_throttles_to_restore"] == 0, daemons)
@@ -118,7 +120,9 @@ def test_log_ends_take_describe_on_the_topic_alone(own_cluster: Callable[..., Sa
     sandbox = own_cluster(security="acl", brokers=2, racks=0)
     admin = admin_of(sandbox)
     name = TopicPartition("orders", 0)
-    admin.create_topics([NewTopic("orders", 1, replica_assignment=[[1, 2]])])["orders"].result(timeout=30)
+    admin.create_topics([NewTopic("orders", 1, replica_assignment=[[1, 2]])])["orders"].result(
+        timeout=waiting.PATIENCE_S
+    )
     with open_cluster(
         bootstrap_server=sandbox.bootstrap_server, properties=sandbox.client_properties_of(ALICE)
     ) as opened:
@@ -168,9 +172,9 @@ class Alice:
             AclPermissionType.ANY,
         )  # fmt: skip
         for gone in self.admin.delete_acls([anything]).values():
-            gone.result(timeout=30)
+            gone.result(timeout=waiting.PATIENCE_S)
         for made in self.admin.create_acls([binding(right) for right in rights]).values():
-            made.result(timeout=30)
+            made.result(timeout=waiting.PATIENCE_S)
 
     def start(self, mode: str) -> Daemon:
         """A daemon that is her."""
@@ -203,13 +207,15 @@ def test_with_one_less_it_says_which(
     sandbox = own_cluster(security="acl", brokers=2, racks=1, heap_mib=192)
     alice = Alice(sandbox, admin_of(sandbox), tmp_path, daemons)
     # All on one broker: a daemon that acts wants to move half of it at once.
-    alice.admin.create_topics([NewTopic("orders", 8, replica_assignment=[[1]] * 8)])["orders"].result(timeout=30)
+    alice.admin.create_topics([NewTopic("orders", 8, replica_assignment=[[1]] * 8)])["orders"].result(
+        timeout=waiting.PATIENCE_S
+    )
     # Ended here: one that is left to the garbage collector goes on asking for its cluster long after it has ended.
     with Producer({"bootstrap.servers": sandbox.bootstrap_server, **sandbox.librdkafka_properties}) as producer:
         for n in range(80):
             producer.produce("orders", b"x" * 100_000, partition=n % 8)
             producer.poll(0)
-        assert producer.flush(60) == 0
+        assert producer.flush(waiting.PATIENCE_S) == 0
     for missing, words in ACTING.items():
         alice.may(right for right in documented() if right != missing)
         daemon = alice.start("auto")

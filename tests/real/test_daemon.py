@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,12 @@ def describe(sandbox: Sandbox, *arguments: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if "\tPartition: " in line]
 
 
+def isrs(sandbox: Sandbox, broker: int) -> list[set[int]]:
+    """The ISRs of the topic as this broker tells them."""
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{sandbox.ports.brokers[broker]}"})
+    return [set(p.isrs) for p in admin.list_topics("orders", timeout=30).topics["orders"].partitions.values()]
+
+
 def test_figures_are_those_of_kafkas_own_tools(
     own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_path: Path
 ) -> None:
@@ -61,6 +68,9 @@ def test_figures_are_those_of_kafkas_own_tools(
     sandbox.kill_broker(1)
     until("the death", lambda: daemon.metrics.get("ballast_brokers_alive") == 2, daemons)
     until("shrunk ISRs", lambda: daemon.metrics["ballast_under_replicated_partitions"] == 12, daemons)
+    # Kafka's tool may ask another broker than the daemon did.
+    for broker in (2, 3):
+        becomes(partial(isrs, sandbox, broker), [{2, 3}] * 12)
     lines = describe(sandbox)
     counted = {
         metric: len(describe(sandbox, flag))
@@ -116,10 +126,9 @@ def test_two_replicas_survive_a_kill_and_keep_leaders_home(
 
         until("leaders at home", home, [second])
         until("its end", lambda: second.status.get("run") is None, [second])
-        status = until(
-            "history", lambda: second.status if second.metrics["ballast_run_active"] == 0 else None, [second]
-        )
-        assert status["throttlesToRestore"] == 0
+        until("its end in the metrics", lambda: second.metrics["ballast_run_active"] == 0, [second])
+        # What is left to restore is read from the journal, a moment after the end of a run is shown.
+        until("no throttles to restore", lambda: second.status.get("throttlesToRestore") == 0, [second])
         until(
             "the page's figures",
             lambda: {b["imbalanceRatio"] for b in (second.status.get("cluster") or {}).get("brokers", ())} == {0},

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.real.daemon_process import Daemon, start, until
 from tests.real.execution_scene import scene
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 from ballast.sandbox import Sandbox
 
@@ -45,7 +45,7 @@ def post(daemon: Daemon, kind: str, **body: str | int) -> str:
         data=json.dumps({"by": "Ada", **body}).encode(),
         headers={"Authorization": f"Bearer {TOKEN}"},
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310
         assert answer.status == 202
         return str(json.load(answer)["request"])
 
@@ -56,8 +56,7 @@ def accepted(leader: Daemon, request: str) -> bool:
     def answer() -> list[dict[str, Any]]:
         return [a for a in leader.status.get("answers", []) if a["request"] == request]
 
-    until("an answer", answer, [leader])
-    return bool(answer()[0]["ok"])
+    return bool(until("an answer", answer, [leader])[0]["ok"])
 
 
 def held(daemon: Daemon) -> float:
@@ -110,17 +109,18 @@ def test_a_drain_outlasts_a_kill_and_ends_with_a_command(
         until("the same on the standby's page", lambda: shown(standby) == shown(leader), daemons, 120)
         if accepted(leader, post(standby, "approve", plan=plan)):
             break
-    until("the drain on the leader's page", lambda: leader.status["drains"], daemons, 60)
-    until("an empty broker", lambda: held(leader) == 0, daemons, 180)
-    until("the drain on the standby's page", lambda: standby.status["drains"], daemons, 60)
-    assert [(d["broker"], d["by"]) for d in standby.status["drains"]] == [(DRAINED, "Ada")]
+    until("the drain on the leader's page", lambda: leader.status.get("drains"), daemons)
+    until("an empty broker", lambda: held(leader) == 0, daemons)
+    drains = until("the drain on the standby's page", lambda: standby.status.get("drains"), daemons)
+    assert [(d["broker"], d["by"]) for d in drains] == [(DRAINED, "Ada")]
 
     leader.kill()
     until("a fail-over", lambda: standby.role == "leader", [standby])
     before = balance_checks(standby)
-    until("more checks", lambda: balance_checks(standby) >= before + BALANCE_CHECKS, [standby], 120)
+    until("more checks", lambda: balance_checks(standby) >= before + BALANCE_CHECKS, [standby])
+    # What is left of the run of the one before, its elections and throttles, may still be cleaned up.
+    until("nothing in flight", lambda: standby.metrics["ballast_run_active"] == 0, [standby])
     assert held(standby) == 0
-    assert standby.metrics["ballast_run_active"] == 0
 
     watcher = start("watcher", tmp_path, sandbox.bootstrap_server, {"mode": "observe"})
     daemons.append(watcher)
@@ -143,8 +143,8 @@ def test_a_drain_outlasts_a_kill_and_ends_with_a_command(
         at.finish("drains", "end", "3", code=5)
         at.finish("drains", "end", str(DRAINED))
         assert json.loads(at.finish("drains", "--output", "json"))["drains"] == []
-        until("its share again", lambda: held(standby) > 0, [standby], 180)
-        until("the run's end", lambda: standby.status["run"] is None, [standby])
+        until("its share again", lambda: held(standby) > 0, [standby])
+        until("the run's end", lambda: standby.status.get("run", "unknown") is None, [standby])
         assert standby.stop() == 0
         watcher.stop()
     assert not [m for d in daemons for m in d.messages() if m.startswith("A bug")]

@@ -11,7 +11,6 @@ from confluent_kafka.admin import AdminClient
 from tests.real.daemon_process import Daemon, start, until
 from tests.real.execution_scene import RATES, scene
 from tests.real.test_daemon_drains import TOKEN, fill, post
-from tests.waiting import PATIENCE_S
 from tests.waiting import until as eventually
 
 from ballast.ports.cluster import ConfigChange, ConfigResource
@@ -36,36 +35,47 @@ def test_a_daemon_that_starts_without_its_journal_waits_for_a_person(
         assert json.loads(at.finish("status", "--output", "json"))["journal"] == {"state": "none", "begunAt": None}
         daemons.append(start("pod-0", tmp_path, sandbox.bootstrap_server, {"mode": "auto"}, environment=page))
         until("a leader", lambda: daemons[0].role == "leader", daemons)
-        assert json.loads(at.finish("status", "--output", "json"))["journal"]["state"] == "kept"
+        # The broker that a command asks may be the last to hear of the journal's topic.
+        eventually(
+            lambda: json.loads(at.finish("status", "--output", "json"))["journal"]["state"] == "kept", "it is kept"
+        )
         daemons[0].kill()
 
         admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
         admin.delete_topics([JOURNAL_TOPIC])[JOURNAL_TOPIC].result(30)
         at.change(ConfigChange(ConfigResource("broker", "1"), RATES[0], "set", LEFT))
-        found = eventually(lambda: deleted(at.finish("status", "--check", "--output", "json", code=3)), "it is missed")
+
+        def missed() -> dict[str, object] | None:
+            process = at.ballast("status", "--check", "--output", "json")
+            out, story = process.communicate(timeout=240)
+            # Until the broker that it asks has heard of the deletion, all may still be well.
+            assert process.returncode == 3 or not deleted(out), story
+            return deleted(out)
+
+        found = eventually(missed, "it is missed")
         assert found["needsAttention"]
         fill(sandbox, brokers=2)
 
         daemons.append(start("pod-1", tmp_path, sandbox.bootstrap_server, {"mode": "auto"}, environment=page))
         second = daemons[-1]
-        until("a pause", lambda: second.role == "leader" and second.status["pause"], [second])
-        assert second.status["pause"]["by"] == "ballast"
-        until("a plan that may not start", lambda: second.status["plans"], [second])
+        pause = until("a pause", lambda: second.role == "leader" and second.status.get("pause"), [second])
+        assert pause["by"] == "ballast"
+        until("a plan that may not start", lambda: second.status.get("plans"), [second])
         assert second.metrics["ballast_run_active"] == 0
 
         # Another one that takes over knows it as well.
         second.kill()
         daemons.append(start("pod-2", tmp_path, sandbox.bootstrap_server, {"mode": "auto"}, environment=page))
         third = daemons[-1]
-        until("a pause", lambda: third.role == "leader" and third.status["pause"], [third])
+        until("a pause", lambda: third.role == "leader" and third.status.get("pause"), [third])
         told = json.loads(at.finish("status", "--output", "json"))
         assert told["journal"]["state"] == "begun-again"
         assert [t["value"] for t in told["throttles"] if t["stale"]] == [LEFT]
         assert told["skew"]
 
         post(third, "resume")
-        until("no pause", lambda: third.status["pause"] is None, [third])
-        until("a balanced cluster", lambda: third.status["balance"]["verdict"] == "balanced", [third], 2 * PATIENCE_S)
+        until("no pause", lambda: third.status.get("pause", "unknown") is None, [third])
+        until("a balanced cluster", lambda: third.status.get("balance", {}).get("verdict") == "balanced", [third])
         assert json.loads(at.finish("status", "--output", "json"))["journal"] == {"state": "kept", "begunAt": None}
         assert third.stop() == 0
     assert not [m for d in daemons for m in d.messages() if m.startswith("A bug")]

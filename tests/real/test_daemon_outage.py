@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 UNAVAILABLE = 6
 GRACE_S = 15
-LATE_S = 20
+LATE_S = 45
 """For a busy machine; without an end to its grace the daemon took 84 s."""
 
 
@@ -38,6 +38,11 @@ def test_while_no_broker_answers_nothing_is_offered(
         status = daemon.status
         return status and status["outage"] is None and [p for p in status["plans"] if p["waiting"]]
 
+    def nothing_offered() -> Any:
+        status = daemon.status
+        offered = status and (status["plans"] or any(s["allowed"] for s in status["permissions"]))
+        return status.get("outage") and not offered and status
+
     until("a plan that waits", a_plan, daemons)
     for end, begin in (
         (sandbox.kill_broker, lambda b: sandbox.start_broker(b, wait=False)),
@@ -45,10 +50,9 @@ def test_while_no_broker_answers_nothing_is_offered(
     ):
         for broker in sandbox.broker_ids:
             end(broker)
-        seen = until("the outage", lambda: (s := daemon.status).get("outage") and s, daemons)
+        # Plans and permissions go one moment after the outage is told.
+        seen = until("the outage, and nothing offered", nothing_offered, daemons)
         assert seen["outage"]["code"] == "unreachable"
-        assert seen["plans"] == []
-        assert not any(s["allowed"] for s in seen["permissions"])
         assert seen["cluster"]["brokers"]
         assert daemon.get("/livez")[0] == 200
         line = [sys.executable, "-m", "ballast", "status", "--check", "-b", sandbox.bootstrap_server]

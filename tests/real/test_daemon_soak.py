@@ -79,7 +79,7 @@ def test_handles_threads_and_memory_are_flat_while_brokers_come_and_go(
         )
 
     # A connection to a broker that has just left takes a moment to go; a leak stays.
-    until(f"flat handles and threads: {before} before, {held(daemon)} after", flat, daemons, 60)
+    until(f"flat handles and threads: {before} before, {held(daemon)} after", flat, daemons, PATIENCE_S)
     grown_kib = daemon.resident_kib - resident_kib
     assert grown_kib <= MORE_KIB, f"{grown_kib} KiB more after {number} rounds"
     assert daemon.stop() == 0

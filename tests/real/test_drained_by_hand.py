@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.real.execution_scene import Scene, scene
+from tests.real.execution_scene import Scene, shared_scene
 from tests.waiting import becomes
 
 from ballast.core.cluster import TopicPartition
@@ -27,7 +27,7 @@ MOVED, HOME = "drained-moved", "drained-home"
 @pytest.fixture
 def at(kraft: Sandbox, tmp_path: Path) -> Iterator[Scene]:
     """The shared cluster with a run whose undoing, and an election, that broker 3 would profit from; then it is drained."""
-    with scene(kraft, tmp_path) as opened:
+    with shared_scene(kraft, tmp_path) as opened:
         opened.topic(MOVED, {0: (DRAINED, 2)}, mib=1)
         opened.topic(HOME, {0: (1, DRAINED)})
         opened.finish("apply", str(opened.plan(MOVED, {0: (1, 2)})), "--yes")

@@ -12,7 +12,7 @@ from tests.waiting import becomes, until
 
 from ballast.adapters.journal.requests import CONFIGS as REQUESTS_CONFIGS
 from ballast.adapters.journal.topic import JOURNAL_CONFIGS, TopicJournal
-from ballast.core.cluster import TopicPartition
+from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Plan
 from ballast.core.plan.file import dumps
@@ -41,7 +41,7 @@ def five() -> Iterator[Sandbox]:
 def at(five: Sandbox, tmp_path: Path) -> Iterator[Scene]:
     """The cluster with an open connection."""
     with scene(five, tmp_path) as opened:
-        until(lambda: opened.in_sync(JOURNAL), within_s=60)
+        until(lambda: opened.in_sync(JOURNAL))
         yield opened
 
 
@@ -51,20 +51,33 @@ def min_isr(at: Scene, name: TopicPartition) -> str | None:
     return at.cluster.configs([resource])[resource]["min.insync.replicas"].value
 
 
+def three_replicas(at: Scene, name: TopicPartition) -> tuple[int, ...]:
+    """The topic's list, once the broker that is asked has heard of three."""
+    return until(lambda: r if len(set(r := at.replicas(name))) == 3 else None, "three replicas")
+
+
 def test_a_run_strengthens_the_journal_first_and_moves_it_last(at: Scene) -> None:
     """From one replica to three, then away from the broker it began on, after everything else of the same plan."""
     topic = "beside"
     at.topic(topic, {0: (1, 2), 1: (2, 1)}, mib=4)
     at.finish("apply", str(at.plan(topic, {0: (3, 2), 1: (3, 2)})), "--yes", "--throttle", "2MB")
     for name in (JOURNAL, REQUESTS):
-        until(lambda name=name: len(set(at.replicas(name))) == 3)  # type: ignore[misc]
-        replicas = at.replicas(name)
+        replicas = three_replicas(at, name)
         assert replicas[0] == 5
         becomes(lambda name=name: at.in_sync(name), set(replicas))  # type: ignore[misc]
         becomes(lambda name=name: min_isr(at, name), "2")  # type: ignore[misc]
 
-    state = at.cluster.snapshot()
-    away = tuple(b for b in (1, 2, 3, 4) if b not in at.replicas(JOURNAL))[:1] + at.replicas(JOURNAL)[1:]
+    wanted = {name: three_replicas(at, name) for name in (JOURNAL, REQUESTS)}
+    wanted |= {TopicPartition(topic, p): (3, 2) for p in (0, 1)}
+
+    def arrived_in() -> ClusterState | None:
+        state = at.cluster.snapshot()
+        return state if all(state.target(state.index[n]) == r for n, r in wanted.items()) else None
+
+    # A plan made of what a broker tells that has not heard of the last run's end would be outdated.
+    state = until(arrived_in, "a broker that has heard of all of it")
+    before = wanted[JOURNAL]
+    away = tuple(b for b in (1, 2, 3, 4) if b not in before)[:1] + before[1:]
     moves = [at.move(state, JOURNAL_TOPIC, 0, away)]
     moves += [at.move(state, topic, p, (1, 2)) for p in (0, 1)]
     path = at.folder / "last.json"
@@ -86,7 +99,7 @@ def test_brokers_that_held_the_journal_are_evacuated_with_a_file(at: Scene, five
     topic = "needed"
     at.topic(topic, {0: (1, 5), 1: (2, 3)}, mib=1)
     at.finish("apply", str(at.plan(topic, {1: (3, 2)})), "--yes")
-    gone = at.replicas(JOURNAL)[1:]
+    gone = three_replicas(at, JOURNAL)[1:]
     try:
         for broker in gone:
             five.kill_broker(broker)
@@ -94,7 +107,7 @@ def test_brokers_that_held_the_journal_are_evacuated_with_a_file(at: Scene, five
         path = at.folder / "evacuate.json"
         at.finish("plan", "evacuate", *map(str, gone), "--no-prove", "--save", str(path))
         assert JOURNAL_TOPIC in {m["topic"] for m in json.loads(path.read_text())["moves"]}
-        unhealthy = TopicJournal({"bootstrap.servers": five.bootstrap_server}, timeout_s=5)
+        unhealthy = TopicJournal({"bootstrap.servers": five.bootstrap_server}, timeout_s=10)
         with pytest.raises(Unavailable, match=r"cannot be written: of its replicas .* only .* are in sync") as told:
             unhealthy.acquire(this_process("a test"), wait_s=60)
         assert told.value.hint is not None

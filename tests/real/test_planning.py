@@ -113,7 +113,7 @@ def test_a_broker_is_taken_away_in_phases(scene: tuple[Sandbox, OpenCluster], tm
 
     # Another process goes on, and follows what lands on the broker after it is empty.
     with (tmp_path / "second").open("w+") as told:
-        second = subprocess.Popen(leashed(*line, "--follow", "15s"), stdout=told, stderr=told, text=True)
+        second = subprocess.Popen(leashed(*line, "--follow", "30s"), stdout=told, stderr=told, text=True)
 
         def says(words: str) -> bool:
             return words in (tmp_path / "second").read_text()

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.real.execution_scene import Scene, scene
+from tests.real.execution_scene import Scene, shared_scene
 from tests.real.stock_tool import ours, stock
-from tests.waiting import until
+from tests.waiting import becomes, until
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Place
@@ -34,10 +34,8 @@ def two_dirs() -> Iterator[Sandbox]:
 @pytest.fixture
 def at(two_dirs: Sandbox, tmp_path: Path) -> Iterator[Scene]:
     """The cluster with an open connection; a rate between log dirs that a test leaves is taken away."""
-    with scene(two_dirs, tmp_path) as opened:
+    with shared_scene(two_dirs, tmp_path) as opened:
         yield opened
-        if rate(opened):
-            opened.change(ConfigChange(ConfigResource("broker", "1"), LOG_DIR_RATE, "delete"))
 
 
 def places(at: Scene, topic: str) -> dict[str, bool]:
@@ -89,7 +87,7 @@ def test_a_copy_of_the_stock_tool_is_told_and_cancelled_as_by_itself(at: Scene) 
     assert "None of the specified partition moves are active." in again.out
     assert rate(at) == "20000"
     at.finish("throttles", "--clean", "--brokers", "1", "--yes")
-    assert rate(at) is None
+    becomes(lambda: rate(at), None)
 
 
 def test_a_copy_of_the_stock_tool_takes_room_in_the_log_dir_that_it_goes_to(at: Scene) -> None:
@@ -135,11 +133,11 @@ def test_our_own_copy_is_cancelled_while_its_follower_follows_it(at: Scene) -> N
     path, home, away = file_to_other_dir(at, "keptdirs")
     assert ours(at, "--execute", "--reassignment-json-file", path, *SLOW).code == 0
     until(lambda: places(at, "keptdirs") == {home: False, away: True})
-    assert rate(at) == "20000"
+    becomes(lambda: rate(at), "20000")
     answer = ours(at, "--cancel", "--reassignment-json-file", path)
     assert answer.code == 0, answer.out
     assert f"Successfully started moving log directory to {home} for replica keptdirs-0 with broker 1" in answer.out
     until(lambda: places(at, "keptdirs") == {home: False})
-    assert rate(at) == "77777777"
+    becomes(lambda: rate(at), "77777777")
     newest = list(at.runs().values())[-1]
     assert newest.status.value == "cancelled"

@@ -44,7 +44,7 @@ def processes_of(folder: Path) -> list[psutil.Process]:
 def test_brokers_stand_in_their_racks_and_listen_on_the_loopback_only(kraft: Sandbox) -> None:
     """Three brokers, three racks, and every address that clients are told is 127.0.0.1."""
     admin = AdminClient({"bootstrap.servers": kraft.bootstrap_server})
-    nodes = admin.describe_cluster().result(20).nodes
+    nodes = admin.describe_cluster().result(PATIENCE_S).nodes
     assert {(node.id, node.rack, node.host) for node in nodes} == {
         (1, "rack-1", "127.0.0.1"),
         (2, "rack-2", "127.0.0.1"),
@@ -58,9 +58,9 @@ def test_a_killed_broker_leaves_and_comes_back(own_cluster: Callable[..., Sandbo
     admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
     sandbox.kill_broker(2)
     assert sandbox.running() == {1: True, 2: False}
-    assert eventually(lambda: set(admin.list_topics(timeout=10).brokers) == {1}, within_s=PATIENCE_S)
+    assert eventually(lambda: set(admin.list_topics(timeout=PATIENCE_S).brokers) == {1}, within_s=PATIENCE_S)
     sandbox.start_broker(2)
-    assert eventually(lambda: set(admin.list_topics(timeout=10).brokers) == {1, 2}, within_s=PATIENCE_S)
+    assert eventually(lambda: set(admin.list_topics(timeout=PATIENCE_S).brokers) == {1, 2}, within_s=PATIENCE_S)
 
 
 @pytest.mark.parametrize("victim", ["owner", "supervisor", "watcher"])

@@ -6,12 +6,12 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from tests.leash import leashed
+from tests.waiting import PATIENCE_S, becomes
 
 from ballast.adapters.auth.security import Security
 from ballast.adapters.kafka.cluster import KafkaCluster
@@ -187,10 +187,7 @@ def test_a_token_lets_every_client_in(own_cluster: Callable[..., Sandbox], tmp_p
         assert not cluster.snapshot().gaps
         cluster.create_topic("t", {0: (1,)})
         name = TopicPartition("t", 0)
-        end = time.monotonic() + 60
-        while (offsets := cluster.offsets([name])[name]) != Offsets(0, 0):
-            assert time.monotonic() < end, offsets
-            time.sleep(0.2)
+        becomes(lambda: cluster.offsets([name])[name], Offsets(0, 0))
     finally:
         cluster.close()
     refused = properties | {"sasl.jaas.config": f'{module} unsecuredLoginStringClaim_other="ada";'}
@@ -209,6 +206,6 @@ def test_a_watch_goes_on_until_it_is_interrupted(kraft: Sandbox) -> None:
         readings = [json.loads(watch.stdout.readline()) for _ in range(3)]
         watch.send_signal(signal.SIGINT)
         watch.stdout.read()
-        assert watch.wait(60) == 0
+        assert watch.wait(PATIENCE_S) == 0
     assert [r["kind"] for r in readings] == ["Status"] * 3
     assert readings[0]["takenAt"] < readings[2]["takenAt"]

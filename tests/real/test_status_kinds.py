@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 from ballast.sandbox import Sandbox
 
@@ -93,7 +93,7 @@ def test_a_move_that_stands_in_zookeeper_is_seen(own_cluster: Callable[..., Sand
     topic = new_topic(sandbox, [[1, 2]])
     assert sandbox.zookeeper is not None
     zookeeper = KazooClient(hosts=sandbox.zookeeper)
-    zookeeper.start(timeout=30)
+    zookeeper.start(timeout=PATIENCE_S)
     move = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [1, 99]}]}
     zookeeper.create("/admin/reassign_partitions", json.dumps(move).encode())
     zookeeper.stop()
@@ -126,7 +126,7 @@ def test_the_controller_dies_and_the_next_one_answers(own_cluster: Callable[...,
     sandbox = own_cluster(kafka_version="3.9.2", mode="zookeeper")
     security = Security()
     cluster = KafkaCluster(
-        Wire(sandbox.bootstrap_server, security, timeout_s=60), Admin(sandbox.bootstrap_server, security)
+        Wire(sandbox.bootstrap_server, security, timeout_s=2 * PATIENCE_S), Admin(sandbox.bootstrap_server, security)
     )
     try:
         first = cluster.snapshot().controller_id

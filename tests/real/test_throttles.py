@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.real.execution_scene import LISTS, RATES, Scene, scene
+from tests.real.execution_scene import LISTS, RATES, Scene, shared_scene
 from tests.waiting import becomes
 
 from ballast.adapters.clock import SystemClock
@@ -24,14 +24,14 @@ SENDS, FETCHES = RATES
 @pytest.fixture
 def at(kraft: Sandbox, tmp_path: Path) -> Iterator[Scene]:
     """The newest Kafka with an open connection."""
-    with scene(kraft, tmp_path) as opened:
+    with shared_scene(kraft, tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture(params=["kraft", "zk39", "zk23"])
 def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     """New brokers, and old ones that change configs in other code."""
-    with scene(request.getfixturevalue(request.param), tmp_path) as opened:
+    with shared_scene(request.getfixturevalue(request.param), tmp_path) as opened:
         yield opened
 
 
@@ -74,7 +74,8 @@ def test_whole_topics_and_the_cluster_wide_default_are_removed_as_promised(at: S
     becomes(lambda: at.throttles(topic), before | wanted)
     everyone = ConfigResource("broker", "")
     becomes(
-        lambda: {k: at.cluster.configs([everyone])[everyone][k].value for k in RATES}, dict.fromkeys(RATES, "50000000")
+        lambda: {k: v.value for k, v in at.cluster.configs([everyone])[everyone].items() if k in RATES},
+        dict.fromkeys(RATES, "50000000"),
     )
     assert "set with ballast throttles set" in by_hand(at, "list")
     by_hand(at, *removed)

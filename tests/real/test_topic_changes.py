@@ -61,7 +61,8 @@ def test_create_places_as_shown_and_a_seed_repeats_it(kraft: Sandbox) -> None:
 
         def retention() -> str | None:
             state = opened.cluster.snapshot(log_dirs=False)
-            found = state.topics[state.topic_index["made"]].configs.get("retention.ms")
+            row = state.topic_index.get("made")
+            found = state.topics[row].configs.get("retention.ms") if row is not None else None
             return found.value if found is not None else None
 
         becomes(retention, "60000")

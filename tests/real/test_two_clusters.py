@@ -68,6 +68,8 @@ def make(opened: OpenCluster, topic: str) -> TopicPartition:
     if replicas(opened, name) is None:
         opened.cluster.create_topic(topic, {0: LEFT})
     until(lambda: replicas(opened, name) is not None, "the topic is there")
+    # ZooKeeper tells of a new topic before its controller has told the brokers.
+    until(lambda: topic in opened.cluster.snapshot(log_dirs=False, configs=False).topic_index, "brokers know the topic")
     return name
 
 

@@ -16,7 +16,7 @@ from ballast.core.throttles import RATES
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Happening, MoveChanged
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.stages import Moving
+from ballast.executor.machine.stages import Moved, Moving
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.ports.journal import Holder
 from ballast.sandbox import Sandbox
@@ -34,11 +34,11 @@ class Died(BaseException):
 
 
 class DiesWhenMoving:
-    """Ends the process as soon as a move is seen in flight."""
+    """Ends the process as soon as a move is seen in flight, or over: a busy machine may look too late for the first batch."""
 
     def hear(self, happening: Happening) -> None:
         """Die."""
-        if isinstance(happening, MoveChanged) and isinstance(happening.after, Moving):
+        if isinstance(happening, MoveChanged) and isinstance(happening.after, Moving | Moved):
             raise Died
 
 

@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 from kazoo.security import make_digest_acl
 from tests.real.test_zk_run import POLICY, filled_topic, holder
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 from ballast.adapters.auth.security import Security
 from ballast.adapters.clock import SystemClock
@@ -27,7 +27,7 @@ from ballast.core.plan import Move, Plan
 from ballast.errors import AuthorizationFailed, Fenced, LockHeld, Unavailable
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Happening, MoveChanged
-from ballast.executor.machine.stages import Moving
+from ballast.executor.machine.stages import Moved, Moving
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.journal import journal_of
@@ -43,24 +43,26 @@ def expire(session: KazooClient, hosts: str) -> None:
     before = session.client_id
     assert before is not None
     twin = KazooClient(hosts=hosts, client_id=before)
-    twin.start(timeout=30)
+    twin.start(timeout=PATIENCE_S)
     twin.stop()
     twin.close()
     until(lambda: session.connected and session.client_id[0] != before[0], "a new session is there")
 
 
 class ExpiresWhenMoving:
-    """Ends the session once a move is seen in flight."""
+    """Ends the session once for each move, when it is seen in flight, or over where a busy machine looks too late for that."""
 
     def __init__(self, session: KazooClient, hosts: str) -> None:
         self._session, self._hosts = session, hosts
-        self.times = 0
+        self.seen: set[TopicPartition] = set()
 
     def hear(self, happening: Happening) -> None:
         """Each time a move begins to move."""
-        if isinstance(happening, MoveChanged) and isinstance(happening.after, Moving):
+        if not isinstance(happening, MoveChanged) or not isinstance(happening.after, Moving | Moved):
+            return
+        if happening.name not in self.seen:
             expire(self._session, self._hosts)
-            self.times += 1
+            self.seen.add(happening.name)
 
 
 def test_a_run_goes_on_when_its_session_ends(zk23: Sandbox) -> None:
@@ -80,7 +82,7 @@ def test_a_run_goes_on_when_its_session_ends(zk23: Sandbox) -> None:
         journal.release()
         journal.close()
         assert (result.status, result.verified, result.elections_held) == ("done", 4, 1), result.endings
-        assert ends.times >= 2
+        assert len(ends.seen) >= 2
         assert result.throttles_to_restore == ()
         assert session.exists(LOCK) is None
         assert session.exists(REASSIGN) is None
@@ -101,7 +103,7 @@ def test_changes_of_isrs_are_heard_also_by_the_next_session(zk23: Sandbox) -> No
         def moves_and_tells(*target: int) -> None:
             assert cluster.alter_reassignments({name: target})[name].ok
             # Brokers of that age write after 5 quiet seconds, and within a minute of turmoil.
-            assert cluster.await_change(clock, 90.0)
+            assert cluster.await_change(clock, 2 * PATIENCE_S)
             until(lambda: set(cluster.partitions([name])[name].isr) == set(target), "its ISR has changed")
             until(lambda: name not in cluster.reassignments(), "the move is over")
 
@@ -127,7 +129,7 @@ def test_a_session_that_ends_while_we_wait_in_line_writes_nothing(zk23: Sandbox)
 
         def write() -> None:
             try:
-                done = ZooKeeperWrites(ours, wait_s=60.0).alter_reassignments({TopicPartition("t", 0): (2,)})
+                done = ZooKeeperWrites(ours, wait_s=2 * PATIENCE_S).alter_reassignments({TopicPartition("t", 0): (2,)})
                 outcomes.extend(o.code for o in done.values())
             except (Fenced, LockHeld, Unavailable) as failure:
                 raised.append(failure)
@@ -139,7 +141,7 @@ def test_a_session_that_ends_while_we_wait_in_line_writes_nothing(zk23: Sandbox)
             expire(ours.client(), hosts)
             until(lambda: theirs.exists(LOCK) is None, "its lock is gone with its session")
             theirs.delete(REASSIGN)
-            thread.join(60)
+            thread.join(2 * PATIENCE_S)
             assert not thread.is_alive()
             assert raised, f"it went on and was told {outcomes}"
             assert theirs.exists(REASSIGN) is None
@@ -147,7 +149,7 @@ def test_a_session_that_ends_while_we_wait_in_line_writes_nothing(zk23: Sandbox)
             assert again[TopicPartition("t", 0)].ok, "a new session begins where the old one ended"
             assert json.loads(theirs.get(REASSIGN)[0])["partitions"][0]["replicas"] == [2]
         finally:
-            thread.join(60)
+            thread.join(2 * PATIENCE_S)
             ours.close()
 
 
@@ -155,10 +157,10 @@ def test_a_session_that_ends_while_we_wait_in_line_writes_nothing(zk23: Sandbox)
 def chroot(hosts: str, root: str) -> Iterator[tuple[str, KazooClient]]:
     """A part of a real ZooKeeper that no broker looks at, and a session in it; both are gone afterwards."""
     base = KazooClient(hosts=hosts)
-    base.start(timeout=30)
+    base.start(timeout=PATIENCE_S)
     base.ensure_path(f"{root}/admin")
     inside = KazooClient(hosts=hosts + root)
-    inside.start(timeout=30)
+    inside.start(timeout=PATIENCE_S)
     try:
         yield hosts + root, inside
     finally:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from ballast.pipeline.session import QUICK_JVM
+from ballast.sandbox.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 WATCHDOG = Path(__file__).with_name("watchdog.py")
@@ -33,10 +34,9 @@ QUICK = {
 
 
 def free_port() -> int:
-    """A port of loopback that no process listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of loopback that no process listens on now, and that no client is given for its own end before the server has it."""
+    (port,) = free_ports(1)
+    return port
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_failed_log_dir_comes_with_the_command_that_rebuilds_what_was_there() 
 @pytest.mark.parametrize("balanced", [True, False])
 def test_leader_imbalance_comes_with_the_command_that_elects(balanced: bool) -> None:  # noqa: FBT001
     """Where there is any."""
-    brokers = [broker(1)] if balanced else [broker(1), broker(2), broker(3)]
+    brokers = (broker(1),) if balanced else (broker(1), broker(2), broker(3))
     rows = [PartitionRow("t", 0, 1, (1,), (1,))]
     rows += [] if balanced else [PartitionRow("t", 1, 1, (2, 1), (1, 2))]
     out = StringIO()
