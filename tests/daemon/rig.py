@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from ballast.daemon.acting.propose import Proposal
 from ballast.daemon.acting.requests import Requests
 from ballast.daemon.context.access import Access, Tools
 from ballast.daemon.context.run_controller import RunController
-from ballast.daemon.context.view import Board
+from ballast.daemon.context.view import Board, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process.parts import Loops, Outside, Parts, assemble
 from ballast.daemon.process.service import Service, ServiceParts
@@ -152,6 +152,19 @@ def give_run_controller(
     rig.access.journal, controller = tools(rig, store, spawn)
     rig.access.reading, rig.access.run_controller = MemoryJournal(store, rig.clock), controller
     return controller
+
+
+def watch(board: Board) -> list[View]:
+    """Every view from now on, as it is published."""
+    seen: list[View] = []
+    update = board.update
+
+    def noted(change: Callable[[View], Mapping[str, Any]]) -> View:
+        seen.append(update(change))
+        return seen[-1]
+
+    board.update = noted  # type: ignore[method-assign]
+    return seen
 
 
 def observe(rig: Rig) -> str:

@@ -14,6 +14,7 @@ from tests.daemon.rig import (
     recall,
     show_run,
     start,
+    watch,
 )
 
 from ballast.core.cluster import ClusterState, TopicPartition
@@ -91,6 +92,22 @@ def test_a_run_that_is_taken_up_heeds_the_mode_of_its_own_kind(kind: ActionKind 
     keep_lock(context, holder())
     assert arrived()
     assert ["the mode for moves is observe" in run.sentence for run in seen] == [True] * (kind is ActionKind.MOVES)
+
+
+def test_a_leader_shows_the_run_that_it_adopted_from_its_first_moment() -> None:
+    """Its page would say for a while that nothing is carried out, while moves are in progress."""
+    clock, store = SimClock(), JournalStore()
+    world = make_world(clock, brokers=4)
+    leave_a_run(SimCluster(world), MemoryJournal(store, clock), None)
+    context = a_scene(world)
+    give_run_controller(context, store, spawn=lambda _: None)
+    context.policy = DaemonPolicy(mode=Mode.AUTO)
+    shown = watch(context.board)
+    keep_lock(context, holder())
+    first = next(view for view in shown if view.role is Role.LEADER)
+    assert first.lock.held
+    assert first.run is not None
+    assert first.run.id == "left"
 
 
 def test_the_kind_of_a_run_is_kept_from_its_start(context: Rig, world: SimWorld) -> None:

@@ -23,6 +23,7 @@ from tests.daemon.rig import (
     read_journal_view,
     show_run,
     start,
+    watch,
 )
 
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
@@ -59,28 +60,16 @@ def leader(context: Rig, world: SimWorld) -> Rig:
     return context
 
 
-def watch(board: Board) -> list[View]:
-    """Every view from now on, as it is published."""
-    seen: list[View] = []
-    publish = board.publish
-
-    def noted(**changes: Any) -> View:
-        seen.append(publish(**changes))
-        return seen[-1]
-
-    board.publish = noted  # type: ignore[method-assign]
-    return seen
-
-
 def test_while_no_broker_answers_there_is_nothing_to_approve(leader: Rig, world: SimWorld, clock: SimClock) -> None:
     """The view says since when, keeps the old figures with their age, and offers and allows nothing, from the first failure on."""
     looks: list[int] = []
     leader.look_again = lambda: looks.append(1)
-    figures = leader.board.view.figures
+    figures, shown = leader.board.view.figures, watch(leader.board)
     for broker in (1, 2, 3):
         world.kill(broker)
     with pytest.raises(Unavailable):
         observe(leader)
+    assert [view.plans for view in shown if view.outage is not None and view.plans] == []
     view = leader.board.view
     assert view.outage is not None
     assert view.outage.code == "unreachable"

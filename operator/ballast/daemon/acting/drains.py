@@ -5,7 +5,7 @@ A drain begins with the approval of its plan and stands in the journal, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ballast.core.cluster import ClusterState
@@ -15,7 +15,7 @@ from ballast.daemon.acting.drain_records import drain_record
 from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.propose import Proposal
 from ballast.daemon.context.access import Access
-from ballast.daemon.context.view import Board, Role
+from ballast.daemon.context.view import Board, Role, View
 from ballast.daemon.observing.reading import Reading
 from ballast.errors import Refused
 from ballast.ports.journal import Request
@@ -58,8 +58,12 @@ class Drains:
         """From now on no plan puts a replica there."""
         drain = Drain(broker=broker, by=by, since_ms=self.clock.now_ms())
         self.access.write(drain_record(broker, drain))
-        others = [d for d in self.board.view.drains if d.broker != broker]
-        self.board.publish(drains=tuple(sorted((*others, drain), key=lambda d: d.broker)))
+
+        def with_it(view: View) -> Mapping[str, object]:
+            others = [d for d in view.drains if d.broker != broker]
+            return {"drains": tuple(sorted((*others, drain), key=lambda d: d.broker))}
+
+        self.board.update(with_it)
         self.look_again()
 
     def begin_empty(self, request: Request) -> str | None:
@@ -79,7 +83,7 @@ class Drains:
         known = f"Drained: {human_brokers(drained)}." if drained else "No broker is drained by a request."
         broker = _broker_among(drained, request, "Broker {} is not drained by a request.", hint=known)
         self.access.write(drain_record(broker, None))
-        self.board.publish(drains=tuple(d for d in self.board.view.drains if d.broker != broker))
+        self.board.update(lambda view: {"drains": tuple(d for d in view.drains if d.broker != broker)})
         self.look_again()
         kept = " balance.draining still names it." if broker in self.policy.now.balance.draining else ""
         return f"{request.by} ended the drain of broker {broker}.{kept}"

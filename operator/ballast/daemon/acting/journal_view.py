@@ -56,7 +56,7 @@ class JournalReader:
             self.board.publish(history_problem=str(denied))
             return f"Past runs are not known: {denied}"
         if self.board.view.lock.journal_readable is False:
-            self.board.publish(lock=replace(self.board.view.lock, journal_readable=True))
+            self.board.tell_journal(readable=True)
         journal_view = self.view = journal_view_of(records, self.clock, self._parsed)
         self.decisions = decisions_in(records)
         self.board.publish(
@@ -108,7 +108,7 @@ class JournalReader:
         """Say once, where people look, that the journal is not what was written to it."""
         say(log, f"The journal is gone ({lost.how}): {lost}", level=logging.WARNING, failure=lost.id, how=lost.how)
         self.event_sink(ClusterEvent(reason="JournalLost", sentence=lost.message, warning=True))
-        self.board.publish(lock=replace(self.board.view.lock, journal_readable=False))
+        self.board.tell_journal(readable=False)
 
     def _read(self, reading_journal: Journal) -> Sequence[Record]:
         try:

@@ -149,7 +149,7 @@ class Proposals:
             self._withdraw_asked(why)
             self.by_kind.clear()
             self.asked_elsewhere = None
-            self.publish(balance=BalanceView(), run=None if ended else view.run)
+            self.publish(balance=BalanceView(), **({"run": None} if ended else {}))
 
     def discard(self, proposal: Proposal) -> None:
         """Drop one plan."""

@@ -7,7 +7,7 @@ renders, and can wait for the next version.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -333,8 +333,12 @@ class Board:
 
     def publish(self, **changes: Any) -> View:
         """Replace some fields; wakes the threads that wait for news."""
+        return self.update(lambda _: changes)
+
+    def update(self, change: Callable[[View], Mapping[str, Any]]) -> View:
+        """Replace fields by what follows from those that are there: two threads at once lose neither's change."""
         with self._changed:
-            self._view = replace(self._view, version=self._view.version + 1, **changes)
+            self._view = replace(self._view, version=self._view.version + 1, **change(self._view))
             self._changed.notify_all()
             return self._view
 
@@ -346,7 +350,15 @@ class Board:
     def tell(self, request: str, sentence: str, *, ok: bool, at_ms: int) -> None:
         """Show what came of a request to the person who made it."""
         answer = Answer(request=request, sentence=sentence, ok=ok, at_ms=at_ms)
-        self.publish(answers=(*self._view.answers, answer)[-ANSWERS_KEPT:])
+        self.update(lambda view: {"answers": (*view.answers, answer)[-ANSWERS_KEPT:]})
+
+    def tell_check(self, name: str, report: CheckReport) -> None:
+        """Show what a check said."""
+        self.update(lambda view: {"checks": {**view.checks, name: report}})
+
+    def tell_journal(self, *, readable: bool) -> None:
+        """Show whether the journal can be read; whose the lock is stays as it is."""
+        self.update(lambda view: {"lock": replace(view.lock, journal_readable=readable)})
 
     def wait(self, version: int, timeout_s: float) -> View:
         """Return when there is a newer view than ``version``, or after the timeout with what there is."""

@@ -111,8 +111,9 @@ class Observer:
         code = "access-denied" if denied else "unreachable" if isinstance(failure, Unavailable) else "refused"
         before = self.board.view.outage
         since_ms = before.since_ms if before else self.clock.now_ms()
-        self.board.publish(outage=Outage(code=code, sentence=failure.message, since_ms=since_ms))
+        # Plans first: the page of an outage offers none.
         self.proposals.drop_all("the cluster cannot be read")
+        self.board.publish(outage=Outage(code=code, sentence=failure.message, since_ms=since_ms))
         self.permissions.publish()
 
     def _absences(self) -> tuple[Absence, ...]:

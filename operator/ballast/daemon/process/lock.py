@@ -163,7 +163,7 @@ class Lock:
         except Fenced as failure:
             self._step_down(failure.message)
             return f"Lost the lock: {failure.message}"
-        self.board.publish(lock=replace(self.board.view.lock, journal_readable=True))
+        self.board.tell_journal(readable=True)
         sentence = f"The journal was {lost.how} and was made again from what this process knew of it."
         self.event_sink(ClusterEvent(reason="JournalRecreated", sentence=sentence))
         return sentence
@@ -199,10 +199,10 @@ class Lock:
             return f"Got the lock before {left_to}, for whom it was released, and released it."
         # What was left open is adopted before this process counts as the leader: the work loop starts nothing beside it.
         adopted = self.access.run_controller.adopt() if self.access.run_controller else None
-        self.board.publish(
-            lock=LockView(held=True, holder=taken.description, since_ms=taken.since_ms, journal_readable=True)
-        )
-        self.board.set_role(Role.LEADER)
+        # And it shows that run before it shows itself as the leader: never as one that does nothing.
+        self.journal.show_run()
+        lock = LockView(held=True, holder=taken.description, since_ms=taken.since_ms, journal_readable=True)
+        self.board.publish(role=Role.LEADER, lock=lock)
         self.proposals.publish()
         self.look_again()
         tail = f" and goes on with run {adopted}, which an earlier process did not finish" if adopted else ""
@@ -251,7 +251,7 @@ class Lock:
             self.board.set_role(Role.STANDBY)
             self.access.stop()
         self.board.set_role(Role.STANDBY)
-        self.board.publish(lock=LockView(journal_readable=self.board.view.lock.journal_readable))
+        self.board.update(lambda view: {"lock": LockView(journal_readable=view.lock.journal_readable)})
 
 
 def _foreign(journal: Journal) -> LockView:

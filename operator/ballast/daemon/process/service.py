@@ -226,7 +226,7 @@ class Service:
 
     def _report(self, name: str, report: CheckReport) -> None:
         before = self.board.view.checks.get(name)
-        self.board.publish(checks={**self.board.view.checks, name: report})
+        self.board.tell_check(name, report)
         self.metrics.checks.labels(name, report.result.value).inc()
         self.metrics.durations.labels(name).observe(report.duration_s)
         if report.ok and (before is None or before.sentence != report.sentence):
