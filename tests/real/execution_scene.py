@@ -202,7 +202,7 @@ class Scene:
         return out
 
     def followers(self) -> list[psutil.Process]:
-        """The processes that ``reassign --execute`` and ``--cancel`` have left behind on this cluster."""
+        """The processes that ``reassign --execute`` and ``--cancel`` started on this cluster."""
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
