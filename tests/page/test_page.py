@@ -541,6 +541,8 @@ def test_a_plan_that_changes_shares_counts_now_as_the_tabs_do(show: Show, open_p
         tab = page.locator(f"#resources [data-resource='{r['label']}']")
         expect(tab).to_have_text(f"{r['label']} {count} out" if count else r["label"])
     expect(card.locator(".legend")).to_contain_text("before of that of now")
+    drained = card.locator(".compare .pair[data-broker='4'] .value")
+    expect(drained).to_have_text([re.compile("→ 0( B)?$")] * len(plan.resources))
     assert plan.elections
     expect(card).to_contain_text(f"{plan.elections} preferred leader elections (no data copied)")
 

@@ -44,22 +44,22 @@ function line(title, points, of, show, limit = null) {
 
 const PICTURED = 40;
 
-/** Every broker that the plan changes: a light bar before, a dark one after, on one scale, over the broker's range. */
+/** Every broker that the plan changes: a light bar before, a dark one after, on one scale, over the broker's range. A drained one has none. */
 function beforeAfter(plan, resource) {
   const name = resource.name;
-  const rows = plan.brokers.filter((b) => b.range[name]);
-  const changed = rows.filter((b) => b.before[name] !== b.after[name]);
-  const shown = (rows.length <= PICTURED ? rows : changed).slice(0, PICTURED);
-  const top = Math.max(...rows.map((b) => Math.max(b.before[name], b.after[name], b.range[name][1])), 1e-9) * 1.04;
-  const out = (b, value) => value < b.range[name][0] || value > b.range[name][1];
+  const alters = (b) => b.before[name] !== b.after[name];
+  const rows = plan.brokers.filter((b) => b.range[name] || alters(b));
+  const shown = (rows.length <= PICTURED ? rows : rows.filter(alters)).slice(0, PICTURED);
+  const top = Math.max(...rows.map((b) => Math.max(b.before[name], b.after[name], b.range[name] ? b.range[name][1] : 0)), 1e-9) * 1.04;
+  const out = (b, value) => b.range[name] && (value < b.range[name][0] || value > b.range[name][1]);
   return h("figure", { class: "compare" },
     h("figcaption", {}, h("b", {}, resource.label), h("span", {}, `${spread(resource.before)} → ${spread(resource.after)}`)),
     shown.map((b) => h("div", { class: "pair", "data-broker": b.broker },
       h("span", { class: "id" }, brokerLink(b.broker)),
-      gauge(["band", b.range[name][0] / top, (b.range[name][1] - b.range[name][0]) / top],
+      gauge(...(b.range[name] ? [["band", b.range[name][0] / top, (b.range[name][1] - b.range[name][0]) / top]] : []),
         [`was${out(b, b.before[name]) ? " out" : ""}`, null, b.before[name] / top],
         [`will${out(b, b.after[name]) ? " out" : ""}`, null, b.after[name] / top]),
-      h("span", { class: "value" }, b.before[name] === b.after[name] ? load(resource.unit, b.after[name]) : `${load(resource.unit, b.before[name])} → ${load(resource.unit, b.after[name])}`))),
+      h("span", { class: "value" }, !alters(b) ? load(resource.unit, b.after[name]) : `${load(resource.unit, b.before[name])} → ${load(resource.unit, b.after[name])}`))),
     rows.length > shown.length ? h("p", { class: "empty" }, `${plural(rows.length - shown.length, "more broker")} not drawn.`) : null);
 }
 
