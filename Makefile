@@ -22,7 +22,7 @@ help:
 	@echo "make demo     a five-broker Kafka on this machine, unbalanced, and balanced again by Ballast"
 	@echo "make test     every test (as root on Debian it installs system packages; NO_SYSTEM_INSTALL=1 forbids it)"
 	@echo "make chaos    faults at random on a real cluster, and what must hold in spite of them (SEED=7 MINUTES=30 KIND=kraft|zookeeper)"
-	@echo "make check    format, lint, types, layers and unit tests, in under a minute"
+	@echo "make check    format, lint, types, layers and the quick unit tests"
 	@echo "make seeds    10,000 simulated runs with faults; SEEDS and FIRST choose others"
 	@echo "make bench    the measurements behind the figures in docs/"
 	@echo "make fresh    both commands in a pristine Debian 12 (fresh-user: as an ordinary user; FRESH=demo, FRESH_TEST=tests/unit)"
@@ -51,7 +51,7 @@ check: python
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tools/commit_subjects.py
-	@$(BIN)/python -m pytest -q -n auto tests/unit
+	@$(BIN)/python -m pytest -q -n auto -m "not slow" tests/unit
 
 seeds: setup
 	@$(BIN)/python -m tests.sim.seeds --seeds $(SEEDS) --first $(FIRST)

@@ -60,6 +60,7 @@ def test_a_process_without_arrow_ends_as_any_other() -> None:
     assert done.stdout.splitlines()[-1] == "taken down"
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_right_after_a_read_is_not_aborted(tmp_path: Path) -> None:
     """Without this end about one in four of these processes was, on two busy cores."""
     for part in range(6):

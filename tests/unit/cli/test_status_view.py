@@ -42,15 +42,6 @@ def test_brokers_that_are_down_come_with_the_command_that_rebuilds_their_replica
     assert "elsewhere: ballast plan evacuate BROKER…\n" in told(*down, limit=1)
 
 
-def test_a_broker_that_is_down_and_empty_is_to_be_unregistered() -> None:
-    """Nothing is there to be rebuilt."""
-    said = told(broker(1), broker(2), broker(3), broker(4, alive=False))
-    assert (
-        "Broker 4 down and hosts no replicas: unregister what is gone permanently (kafka-cluster.sh unregister" in said
-    )
-    assert "ballast plan evacuate" not in said
-
-
 def test_a_failed_log_dir_comes_with_the_command_that_rebuilds_what_was_there() -> None:
     """Only what is offline: the broker's other log dirs go on."""
     said = told(broker(1), broker(2, LogDir("/a"), FAILED), broker(3))

@@ -262,7 +262,10 @@ def test_a_broker_that_was_emptied_and_stopped_needs_no_attention() -> None:
     assert not status.needs_attention
     assert picture.missing == frozenset()
     text = drawn(picture, width=200)
-    assert "Broker 4 down and hosts no replicas: unregister what is gone permanently." in text
+    assert (
+        "Broker 4 down and hosts no replicas: unregister what is gone permanently (kafka-cluster.sh unregister" in text
+    )
+    assert "ballast plan evacuate" not in text
     assert "No offline or under-replicated partitions." in text
     lost = cluster_status(build("c", (broker(1), broker(2, alive=False)), (Topic("t"),), rows))
     assert (lost.dead_brokers, lost.departed_brokers) == ((2,), ())

@@ -73,6 +73,7 @@ def same(
             assert a.tolist() == b.tolist(), f.name
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(clusters())
 def test_what_is_read_is_what_was_written(state: ClusterState) -> None:
@@ -135,6 +136,7 @@ def test_no_name_survives_anonymising() -> None:
     assert set(offline.tolist()) == {2}
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(clusters())
 def test_an_anonymised_cluster_is_as_hard_to_balance(state: ClusterState) -> None:

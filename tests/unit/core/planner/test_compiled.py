@@ -140,6 +140,7 @@ def test_without_numba_python_runs_what_the_library_was_not_built_for(monkeypatc
         assert compiled.kernel(total)(np.arange(6)[::2]) == 12
 
 
+@pytest.mark.slow
 def test_both_ways_make_the_same_plans() -> None:
     """Move by move, for every intent."""
     ran = [

@@ -21,6 +21,7 @@ FURTHER = int(os.environ.get("BALLAST_SWEEP", "0"))
 SEEDS = [1, 6, 8, 11, *range(20, 20 + FURTHER)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_plan_on_mixed_hardware_keeps_every_rule_and_leaves_nothing_to_the_next(seed: int) -> None:
     """No plan is refused, none breaks a rule, and a second plan on its result is empty."""
@@ -36,6 +37,7 @@ def test_a_plan_on_mixed_hardware_keeps_every_rule_and_leaves_nothing_to_the_nex
         assert made.bytes_moved <= 1.1 * (made.bound_bytes or 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "over_bound"), [(26, 1.1), (15, 1.1), (24, 1.1), (0, 1.1)][: 4 if FURTHER else 1])
 def test_where_disks_are_full_a_plan_counts_on_the_room_that_it_frees(seed: int, over_bound: float) -> None:
     """Every range is met at once, in order, where plans without one took two or three to get there."""
@@ -49,6 +51,7 @@ def test_where_disks_are_full_a_plan_counts_on_the_room_that_it_frees(seed: int,
     assert plan(after.state, Balance(), loads=after.loads, policy=policy).is_empty
 
 
+@pytest.mark.slow
 def test_a_plan_that_would_only_lead_further_from_the_ranges_asked_for_is_none() -> None:
     """Ranges that were widened are no reason to move what is nearer to its own."""
     case = mixed(100, brokers=6, partitions=100)
@@ -60,6 +63,7 @@ def test_a_plan_that_would_only_lead_further_from_the_ranges_asked_for_is_none()
     assert "band" in {o.code for o in again.obstacles}
 
 
+@pytest.mark.slow
 def test_a_plan_with_a_replica_that_has_no_place_is_not_refused() -> None:
     """The program of the bound may know no placement within all bands; the prices found until then are a bound as well."""
     case = mixed(204, brokers=6, partitions=100)

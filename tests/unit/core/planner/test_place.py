@@ -124,6 +124,7 @@ def test_naive_has_no_start_and_is_refused_where_it_breaks_racks() -> None:
         plan(build("c", members, (Topic("t"),), rows), Place(selection=T, algorithm="naive"))
 
 
+@pytest.mark.slow
 def test_a_topic_that_kafka_placed_stays_whatever_it_has_drawn() -> None:
     """With partition 0's own start and shift nothing moves; one list that was changed goes back alone."""
     for racks in (0, 3):

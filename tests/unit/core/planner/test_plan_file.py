@@ -58,6 +58,7 @@ def test_a_file_that_tells_no_figures_of_its_obstacles_is_read() -> None:
     assert {(o.cause, len(o.values)) for o in read} == {("", 0)}
 
 
+@pytest.mark.slow
 @given(st.lists(moves, max_size=6, unique_by=lambda m: m.name))
 def test_a_plan_comes_back_as_it_was(some: list[Move]) -> None:
     """Whatever the moves, reading what was written gives the same plan."""

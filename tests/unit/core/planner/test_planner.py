@@ -65,6 +65,7 @@ def intents(draw: st.DrawFn, state: ClusterState) -> Intent:
     return draw(st.sampled_from(choices))
 
 
+@pytest.mark.slow
 @many
 @given(st.data())
 def test_no_plan_breaks_a_rule(data: st.DataObject) -> None:
@@ -107,6 +108,7 @@ def racks_wanted(state: ClusterState, intent: Intent, move: Move) -> int:
     return min(len({rack[b] for b in move.old}), len(remain))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.permutations([1, 2, 3, 4]), min_size=20, max_size=40))
 def test_a_complete_plan_is_not_followed_by_another(rows: list[list[int]]) -> None:
@@ -119,6 +121,7 @@ def test_a_complete_plan_is_not_followed_by_another(rows: list[list[int]]) -> No
     assert plan(cluster_like(state, after(state, made)), Balance(), policy=QUICK).moves == ()
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(clusters())
 def test_no_plan_moves_less_than_the_bound(state: ClusterState) -> None:
@@ -142,6 +145,7 @@ def cluster_like(state: ClusterState, lists: dict[tuple[str, int], tuple[int, ..
     return build(state.cluster_id, state.brokers, state.topics, rows)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.permutations([1, 2, 3, 4]), st.integers(1, 9)), min_size=1, max_size=4))
 def test_the_bound_is_below_the_best_of_all_assignments(rows: list[tuple[list[int], int]]) -> None:
@@ -193,6 +197,7 @@ def inside(found: dict[str, Counter[int]], limits: dict[tuple[str, int], tuple[f
     return all(low <= found[name][b] <= high for (name, b), (low, high) in limits.items())
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(clusters(), st.integers(0, 3))
 def test_same_input_same_plan(state: ClusterState, seed: int) -> None:

@@ -325,6 +325,7 @@ def crowded(draw: st.DrawFn) -> ClusterState:
     return build("c", brokers, (Topic("t0"), Topic("t1")), rows)
 
 
+@pytest.mark.slow
 @settings(max_examples=int(os.environ.get("BALLAST_EXAMPLES", "80")))
 @given(st.data())
 def test_whatever_is_asked_racks_are_kept(data: st.DataObject) -> None:

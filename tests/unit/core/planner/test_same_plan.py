@@ -61,6 +61,7 @@ def here() -> str:
     return digest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", MACHINES)
 def test_another_machine_makes_the_same_plan(machine: str) -> None:
     """No sum depends on the processor's width, no solver on its threads, nothing on what memory held before."""

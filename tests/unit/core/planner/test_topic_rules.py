@@ -110,6 +110,7 @@ def leaders_alive(ruled: tuple[TopicRule, ...], state: ClusterState, topic: str)
     return any(b.alive and all(r.allows(b.id) and r.allows_leader(b.id, b.rack) for r in mine) for b in state.brokers)
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(st.data())
 def test_no_plan_breaks_a_rule_and_a_complete_one_keeps_all(data: st.DataObject) -> None:
@@ -185,6 +186,7 @@ def test_a_partition_that_no_broker_may_take_is_not_divided_into_cases() -> None
     assert made.bound_bytes <= made.bytes_moved
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(clusters(), rules())
 def test_the_bound_is_never_above_the_plan(state: ClusterState, ruled: tuple[TopicRule, ...]) -> None:
@@ -194,6 +196,7 @@ def test_the_bound_is_never_above_the_plan(state: ClusterState, ruled: tuple[Top
     assert made.bound_bytes <= made.bytes_moved
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(st.permutations([1, 2, 3, 4]), min_size=1, max_size=3), rules())
 def test_the_bound_is_below_the_best_of_all_assignments(rows: list[list[int]], ruled: tuple[TopicRule, ...]) -> None:

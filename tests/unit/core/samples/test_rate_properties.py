@@ -55,6 +55,7 @@ def play(history: list[Minute]) -> tuple[list[MinuteSample], dict[int, int]]:
     return samples, came_in
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(MINUTE, min_size=40, max_size=40))
 def test_a_rate_is_what_came_in_or_unknown(history: list[Minute]) -> None:

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 
+import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.cluster import TopicPartition
@@ -65,6 +66,7 @@ def moves_of(many: int) -> list[Move]:
     return [Move(T, n, (1 + n % 2, 2 - n % 2), (1 + n % 2, 3 + n % 2), 1000) for n in range(many)]
 
 
+@pytest.mark.slow
 def test_all_of_a_large_file_is_submitted_in_pieces_and_followed() -> None:
     """Every move arrives; the controller gets pieces that it takes, and no more than a handful of questions a second."""
     s, cluster = crowd(2_500)

@@ -94,6 +94,7 @@ def least(r: Relaxation, prices: Ints, row: int) -> int:
     return min((cost(m) for m in tries if legal(p, kind, row, m)), default=anywhere)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.data())
 def test_the_value_is_that_of_the_cheapest_of_all_placements(data: st.DataObject) -> None:
@@ -174,6 +175,7 @@ def test_a_program_whose_work_is_spent_keeps_the_solution_that_it_had(left: int)
     assert made(0)[1] is False
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(clusters())
 def test_broker_by_broker_no_plan_moves_less(state: ClusterState) -> None:
@@ -270,6 +272,7 @@ def test_all_cases_together_take_no_more_than_their_work(seed: int, most: int, m
     assert most / 2 < cases <= most
 
 
+@pytest.mark.slow
 def test_prices_found_by_steps_alone_are_not_far_below_those_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without work for the program the bound is lower, and still near that of the whole program."""
     case = written("drifted", *make(brokers=10, racks=5, topics=30, partitions=400, seed=8))

@@ -67,6 +67,7 @@ def test_a_broker_that_the_selection_leaves_out_keeps_what_it_has_wherever_the_s
     assert all(m.old == (1,) for m in made.moves)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.data())
 def test_every_plan_of_the_search_passes(data: st.DataObject) -> None:

@@ -237,6 +237,7 @@ def outside(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> set[tup
     return {(r.resource, b) for r in ranges_of(state, loads, policy) for b in r.outside}
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(loaded(), st.sampled_from([Leaders(), Balance()]))
 def test_ranges_stay_met_cost_never_rises_and_a_second_plan_is_empty(

@@ -173,6 +173,7 @@ class Beside:
         )
 
 
+@pytest.mark.slow
 def test_small_clusters_beside_an_exact_solver(record_property: Callable[[str, object], None]) -> None:
     """No plan is missed that there is, and bytes are near the least."""
     found = Beside()
@@ -188,6 +189,7 @@ def test_small_clusters_beside_an_exact_solver(record_property: Callable[[str, o
     assert found.exact >= len(found.needed) // 2
 
 
+@pytest.mark.slow
 def test_two_kinds_of_brokers_with_rates_beside_an_exact_solver(
     record_property: Callable[[str, object], None],
 ) -> None:
@@ -247,6 +249,7 @@ def test_brokers_placed_anew_together_keep_every_rule(seed: int) -> None:
     assert bool((again.load == world.load).all() and (again.held == world.held).all())
 
 
+@pytest.mark.slow
 def test_the_step_ends_at_its_limit_of_work_and_says_so() -> None:
     """The same placement each time, no worse than before, and told apart from a step that ended by itself."""
     case = mixed(26)

@@ -158,6 +158,7 @@ def test_which_of_several_log_dirs_gets_room_is_not_guessed() -> None:
     assert findings(state, replace(made, in_order=True)) == set()
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=8), min_size=3, max_size=6),

@@ -45,6 +45,7 @@ def scans_of(state: ClusterState, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan
         return plan(state, Balance(), policy=TIGHT), scans
 
 
+@pytest.mark.slow
 def test_enough_is_enough_where_no_plan_is_balanced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once the limit is passed one round of polishing is the last, and its scans at no price are not repeated."""
     _, long = scans_of(uneven(), monkeypatch)
@@ -63,6 +64,7 @@ def test_a_cluster_that_can_be_balanced_gets_all_rounds(monkeypatch: pytest.Monk
     assert short == long
 
 
+@pytest.mark.slow
 def test_no_scan_tries_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """With many offenders fewer replicas of each partner are tried; one is the least."""
     monkeypatch.setattr(run, "SCAN", 500)

@@ -47,6 +47,7 @@ def test_a_plan_takes_hardly_longer_than_the_emptiest_broker_needs(seed: int, mo
     assert busiest(case, lists(short)) == short.summary["busiest_bytes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200, 206))
 def test_no_rule_and_no_range_pays_for_a_shorter_plan(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """On unlike brokers, with dead ones and empty partitions: never slower, never dearer than allowed, never further out."""
@@ -61,6 +62,7 @@ def test_no_rule_and_no_range_pays_for_a_shorter_plan(seed: int, monkeypatch: py
         assert after["after"]["outside"] <= before["after"]["outside"]
 
 
+@pytest.mark.slow
 def test_a_broker_that_nothing_relieves_ends_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three replicas in three racks: hardly a copy may go elsewhere.  No copy is offered twice to no avail."""
     state = fleet_cluster(1, 20, 4_000).state
