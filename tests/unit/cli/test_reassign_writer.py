@@ -115,8 +115,11 @@ def test_a_follower_that_takes_the_lock_on_the_way_removes_the_throttles(
     opened = SimpleNamespace(cluster=SimpleNamespace(snapshot=lambda **_: state), bootstrap_server="a:1")
     remove_throttles(cast("OpenCluster", opened), (), everybodys=everybodys)
     said = capsys.readouterr().err
-    assert "Another process has taken this cluster's lock. It removes its throttles itself." in said
-    assert ("Throttles that others have set stay" in said) == everybodys
+    assert (
+        "Another process has taken this cluster's lock. The process that holds the lock removes Ballast's throttles."
+        in said
+    )
+    assert ("Throttles that others have set may still stand" in said) == everybodys
     assert path.exists()
 
 

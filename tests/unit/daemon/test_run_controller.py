@@ -13,10 +13,12 @@ from ballast.daemon.acting import driving
 from ballast.daemon.acting.driving import DriverParts, DriverRunController
 from ballast.daemon.context.view import CheckResult
 from ballast.errors import AuthorizationFailed, Refused, Unavailable, WrongCluster
+from ballast.executor.driver.driver import Driver
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Run
 from ballast.executor.machine.stages import Verified
+from ballast.executor.machine.step import Asked, Command
 from ballast.ports.cluster import Reassignment
 from ballast.sim import SimCluster
 
@@ -173,3 +175,43 @@ def test_a_rollback_waits_for_the_end_of_a_pause_as_well(acting: Acting) -> None
     assert seen == [[(3, 2), (2, 1)]]
     assert acting.replicas() == [(1, 2), (2, 1)]
     assert acting.ended == [("r", "cancelled"), ("r-back", "done")]
+
+
+def test_a_cancel_that_meets_the_change_of_attempts_is_not_lost(
+    acting: Acting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver of the failed attempt is told of it after what it had not heard was handed to the next one."""
+    acting.fail(5, AuthorizationFailed("not any more"))
+    acting.fail(30, None)
+    controller, ask, replaced = acting.run_controller, Driver.ask, list[bool]()
+
+    def late(driver: Driver, command: Command, *, run: str | None = None, by: str = "") -> None:
+        if not replaced:
+            replaced.append(True)
+            controller._replace_driver()  # as the run's thread does at this moment
+        ask(driver, command, run=run, by=by)
+
+    monkeypatch.setattr(Driver, "ask", late)
+    acting.at(6, lambda: controller.cancel("r"))
+    acting.start()
+    assert acting.ended == [("r", "cancelled")]
+
+
+def test_who_leaves_while_attempts_change_leaves_the_next_one_too(
+    acting: Acting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said to the one before, it would be carried on without the lock."""
+    acting.fail(5, AuthorizationFailed("not any more"))
+    acting.fail(6, None)
+    taken, left = Driver.unheard, list[bool]()
+
+    def unheard(driver: Driver) -> list[tuple[Asked, str | None]]:
+        if not left:
+            left.append(True)
+            acting.run_controller._leaving = True  # as ``stop`` does, which still saw the one before
+            driver.leave()
+        return taken(driver)
+
+    monkeypatch.setattr(Driver, "unheard", unheard)
+    acting.start()
+    assert [status for _, status in acting.ended] != ["done"]

@@ -193,11 +193,14 @@ class DriverRunController:
             self._parts.ended(result)
 
     def _ask(self, command: Command, run_id: str | None = None, by: str = "") -> bool:
-        driver = self._driver
-        if driver is None or self._idle.is_set():
-            return False
-        driver.ask(command, run=run_id, by=by)
-        return True
+        while True:
+            driver = self._driver
+            if driver is None or self._idle.is_set():
+                return False
+            driver.ask(command, run=run_id, by=by)
+            # One whose attempt has failed may have been replaced on the way: what it was told is not passed on any more.
+            if driver is self._driver:
+                return True
 
     def _settling(self) -> RunView:
         """What is shown while throttles of runs that have ended are removed: no run may begin beside it, either."""
@@ -256,6 +259,9 @@ class DriverRunController:
         before, self._driver = self._driver, self._new_driver()
         for asked, meant in before.unheard():
             self._driver.ask(asked.command, run=meant, by=asked.by)
+        if self._leaving:
+            # It was said to the one before.
+            self._driver.leave()
 
     def _carried(self, carry: Callable[[Driver], None]) -> bool:
         """Is there nothing more to do here?  False asks for another attempt."""

@@ -96,7 +96,8 @@ class JournalReader:
             # What was planned, and said of the balance, before it began goes at the same moment.
             gone: dict[str, object] = {"plans": (), "balance": BalanceView()} if begins else {}
             # Its end brings new checks, also where it ends before the work loop has looked.
-            self.runs.saw_run = self.runs.saw_run or begins
+            if begins:
+                self.runs.saw_run = True
             self.board.publish(run=run, run_elsewhere=elsewhere, **gone)
         if elsewhere and role is Role.OBSERVER:
             return f"Run {elsewhere.id} is open in the journal; observe mode leaves it as it is."

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import wraps
+from typing import Any, Final, TypeVar, cast
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.fingerprint import fingerprint, recreated
@@ -30,6 +32,8 @@ from ballast.ports.journal import Request
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.daemon")
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 RUN_ENDED: Final = "A run has just ended: the cluster is read again before anything is decided."
 SHOWN_BROKERS = 200
@@ -54,6 +58,17 @@ class Proposal:
     """Why it waits for approval whatever the mode; empty where it need not."""
     request: Request | None = None
     """Of the person who asked for it; None where Ballast made it by itself."""
+
+
+def _alone(method: _Method) -> _Method:
+    """While one loop decides of plans, the others wait: neither loses what another has decided meanwhile."""
+
+    @wraps(method)
+    def alone(self: Proposals, *given: object, **more: object) -> object:
+        with self.deciding:
+            return method(self, *given, **more)
+
+    return cast("_Method", alone)
 
 
 @dataclass(slots=True)
@@ -85,7 +100,10 @@ class Proposals:
     """By kind, the plan that a person approved, until it starts or is no longer wanted."""
     shared: tuple[PlanView | None, tuple[Answer, ...]] = (None, ())
     """What the journal tells the others of plans that were asked for and of answers."""
+    deciding: threading.RLock = field(default_factory=threading.RLock)
+    """Held by the loop that makes, shows, starts or drops plans, or obeys a person; renewing the lock never waits for it."""
 
+    @_alone
     def propose(self, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] = ()) -> str:
         """Show the plan; start it if its kind may act by itself now; say what came of it."""
         if self.notice_end():
@@ -122,6 +140,7 @@ class Proposals:
             or self.start(proposal)
         )
 
+    @_alone
     def act(self) -> str:
         """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
         if self.notice_end():
@@ -142,6 +161,7 @@ class Proposals:
             said.append(f"Waiting for approval: {', '.join(waiting)}.")
         return " ".join(said) or "No pending action."
 
+    @_alone
     def drop_all(self, why: str) -> None:
         """Forget every plan: the cluster that they were made for cannot be seen, or is being changed."""
         view, ended = self.board.view, self.access.unfinished() is None
@@ -194,6 +214,7 @@ class Proposals:
         same = name_of(asked.kind, asked.plan)
         return [asked, *(p for p in self.by_kind.values() if p.id != same)]
 
+    @_alone
     def withdraw(self, kind: ActionKind) -> None:
         """There is nothing to do of this kind any more."""
         self._forget_approval(kind)
@@ -204,6 +225,8 @@ class Proposals:
         """Begin the run; the caller has checked the permission."""
         if self.access.run_controller is None:
             raise Refused("This process only observes: it cannot start a run.")
+        if self.board.view.role is not Role.LEADER:
+            return f"{proposal.id} does not start: this process gave the lock up meanwhile."
         kind = proposal.kind
         run = self.access.run_controller.start(proposal.plan)
         # The others were made from what is being changed now.
@@ -220,6 +243,7 @@ class Proposals:
         self.event_sink(ClusterEvent(reason="RunStarted", sentence=sentence))
         return sentence
 
+    @_alone
     def notice_end(self) -> bool:
         """Has the run in progress just ended?  Then the cool-down begins, and what was seen before is old.
 
@@ -239,6 +263,7 @@ class Proposals:
             self.runs.ended(kind, self.clock.now_ms())
         return True
 
+    @_alone
     def publish(self, **more: object) -> None:
         """Show every plan that exists and whether a person's word would start it, and at the same moment what else changes with them."""
         policy = self.reading.execution()
@@ -258,6 +283,7 @@ class Proposals:
             **more,
         )
 
+    @_alone
     def heed(self, decided: Decisions) -> None:
         """Go by what people have decided of plans, whichever process they told: on a standby's page it shows at the next look."""
         self.rejected |= decided.rejected
@@ -287,7 +313,7 @@ class Proposals:
         state = self.reading.fresh()
         if proposal.plan.fingerprint == fingerprint(state) and not recreated(proposal.plan, state):
             return ""
-        if proposal.request is not None:
+        if proposal.request is not None and self.wanted is None:
             self.wanted = proposal.request
         self.discard(proposal)
         self.look_again()

@@ -87,6 +87,8 @@ class Requests:
                 if not self._answers():
                     break  # The lock was given up meanwhile; the rest is for its next holder.
                 outcome = self.answer(request)
+                if not self._answers() and request.kind != "take-over":
+                    break  # It was given up on the way, and then this decision is not in the journal: its next holder decides.
                 self.access.journal.answer(request.id, outcome.sentence, refused=outcome.refused)
                 say(log, str(outcome), request=request.id, by=request.by)
                 answered += 1
@@ -106,7 +108,8 @@ class Requests:
                     f"Request expired: {request.by} asked to {request.kind} more than {human_time(EXPIRES_S)} ago. "
                     "Send it again if it is still wanted."
                 )
-            outcome = Outcome(self._kinds()[request.kind](request))
+            with self.proposals.deciding:
+                outcome = Outcome(self._kinds()[request.kind](request))
         except BallastError as failure:
             outcome = Outcome(str(failure), refused=True)
         if request.kind != "plan" or outcome.refused:

@@ -38,8 +38,15 @@ class Runs:
 
     def hold(self) -> None:
         """Hold the next moves of the run in progress back while a person paused, or while its kind is in observe mode."""
-        if self.access.run_controller is not None:
-            self.access.run_controller.pause(paused=self.board.view.pause is not None or bool(self.held_by_mode()))
+        while self.access.run_controller is not None:
+            paused = self._is_held()
+            self.access.run_controller.pause(paused=paused)
+            # Another loop may have changed it on the way, and have told the run before this one did.
+            if paused == self._is_held():
+                return
+
+    def _is_held(self) -> bool:
+        return self.board.view.pause is not None or bool(self.held_by_mode())
 
     def held_by_mode(self) -> str:
         """Why the run in progress begins no further move, as far as modes go; empty where it may.

@@ -55,11 +55,12 @@ class AskedPlans:
 
     def make(self) -> str:
         """Make the plan that a person waits for; what came of it is told under the request's id."""
-        if self.proposals.wanted is None:
-            return "No plan was requested."
-        if self.proposals.notice_end():
-            return RUN_ENDED
-        request, self.proposals.wanted = self.proposals.wanted, None
+        with self.proposals.deciding:
+            if self.proposals.wanted is None:
+                return "No plan was requested."
+            if self.proposals.notice_end():
+                return RUN_ENDED
+            request, self.proposals.wanted = self.proposals.wanted, None
         try:
             sentence, ok = self._made(request), True
         except BallastError as failure:
@@ -73,15 +74,19 @@ class AskedPlans:
         state = self.reading.fresh()
         kind, plan = self._plan(state, request)
         if plan.is_empty:
-            self.proposals.asked = None
-            self.proposals.publish()
+            self._show(None)
             why = "; ".join(f"{o.subject}: {o.detail}" for o in plan.obstacles[:2])
             said = f"No plan: {why}." if why else "No plan is needed: there is nothing to do."
             return " ".join([said, *(f"{told} {remedy}" for told, remedy in warnings(plan))])
         name = f"asked-{name_of(kind, plan)}"
-        self.proposals.asked = Proposal(id=name, kind=kind, plan=plan, request=request)
-        self.proposals.publish()
+        self._show(Proposal(id=name, kind=kind, plan=plan, request=request))
         return f"The plan is ready: {outline(plan)}."
+
+    def _show(self, proposal: Proposal | None) -> None:
+        """In the place of the one before, unless a person is just deciding of that."""
+        with self.proposals.deciding:
+            self.proposals.asked = proposal
+            self.proposals.publish()
 
     def _plan(self, state: ClusterState, request: Request) -> tuple[ActionKind, Plan]:
         match request.body["intent"]:

@@ -138,7 +138,6 @@ class Lock:
         if self.access.release_for:
             who = self.access.release_for
             self._step_down(f"{who} asked to take over.", asked=True)
-            self.access.release_for = ""
             reserved = Reserved(who, self.clock.now_ms() + int(RESERVED_S * 1000))
             journal.append([Record(RESERVED_KEY, {"for": reserved.who, "until_ms": reserved.until_ms})])
             self._reserved = reserved
@@ -197,8 +196,17 @@ class Lock:
             journal.release()
             self.board.set_role(Role.STANDBY)
             return f"Got the lock before {left_to}, for whom it was released, and released it."
+        return self._lead(journal, taken)
+
+    def _lead(self, journal: Journal, taken: Holder) -> str:
+        """Take up what was left open, and count as the leader from then on."""
         # What was left open is adopted before this process counts as the leader: the work loop starts nothing beside it.
         adopted = self.access.run_controller.adopt() if self.access.run_controller else None
+        if self.board.view.role is Role.STOPPING:
+            # It was told to stop while it read the journal: what stops it did not know of a lock to release.
+            self.access.stop()
+            journal.release()
+            return "Released the lock: this process is stopping."
         # And it shows that run before it shows itself as the leader: never as one that does nothing.
         self.journal.show_run()
         lock = LockView(held=True, holder=taken.description, since_ms=taken.since_ms, journal_readable=True)
@@ -250,6 +258,8 @@ class Lock:
             # Before the run is left: nothing may be begun beside us.
             self.board.set_role(Role.STANDBY)
             self.access.stop()
+            # A person who asked for the lock can take it now: when it is held here again, it is not given up for them.
+            self.access.release_for = ""
         self.board.set_role(Role.STANDBY)
         self.board.update(lambda view: {"lock": LockView(journal_readable=view.lock.journal_readable)})
 

@@ -265,7 +265,7 @@ class Throttler:
             self.renew()
 
     def _of_other_topics(self, settings: Collection[Setting]) -> set[ConfigResource]:
-        """Of these the topics that are not there, or are not those that were looked at, or that something is owed on."""
+        """Of these the topics that are not there, or are not the ones that were looked at and that something is owed on."""
         known = {s.name: resource_of(s) for s in settings if s.kind == "topic" and s.name in self.topic_ids}
         names = {topic: TopicPartition(topic, 0) for topic in known}
         seen = self.cluster.partitions(list(names.values())) if names else {}

@@ -238,9 +238,9 @@ def remove_throttles(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]
                         f"{found.setting} = {found.value or '(empty)'} stays: it is not Ballast's; --clear-throttles removes it."
                     )
     except (LockHeld, Fenced) as held:
-        say(f"{held.message} It removes its throttles itself.")
+        say(f"{held.message} The process that holds the lock removes Ballast's throttles.")
         if everybodys:
-            say("Throttles that others have set stay: give the command again when that process has ended.")
+            say("Throttles that others have set may still stand: give the command again when that process has ended.")
 
 
 def dir_moves(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]) -> list[report.DirMove]:

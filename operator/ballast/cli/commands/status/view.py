@@ -293,7 +293,7 @@ def _lost_journal(status: ClusterStatus) -> str:
 def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
     if status.dead_brokers:
         named, whose = human_names(status.dead_brokers, few), "its" if len(status.dead_brokers) == 1 else "their"
-        ids = " ".join(map(str, status.dead_brokers)) if len(status.dead_brokers) <= few else "BROKER…"
+        ids = _as_arguments(status.dead_brokers, few)
         told = f"Broker{_s(status.dead_brokers)} {named} down. To rebuild {whose} replicas elsewhere: ballast plan evacuate {ids}"
         yield Cell(told, "red")
     if status.unreachable_brokers:
@@ -313,8 +313,8 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
         yield Cell(told, "red")
     if len(status.bad_log_dirs) > few:
         yield Cell(f"… and {len(status.bad_log_dirs) - few:,} more log dirs with errors (--all names them)", "red")
-    if failed := sorted({broker for broker, log_dir in status.bad_log_dirs if log_dir.failed})[:few]:
-        ids = " ".join(map(str, failed))
+    if failed := sorted({broker for broker, log_dir in status.bad_log_dirs if log_dir.failed}):
+        ids = _as_arguments(failed, few)
         yield Cell(f"To rebuild elsewhere what was on failed log dirs: ballast plan evacuate {ids} --offline-only")
     for drain in status.drains or ():
         end = f"ballast drains end {drain.broker}"
@@ -330,6 +330,11 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
 
 
 _ORIGINS: Final = {"settings": " (as given)", "cluster": " (the cluster's own setting)", "default": ""}
+
+
+def _as_arguments(brokers: Sequence[int], few: int) -> str:
+    """All of them, as a command takes them, or none: with some of them it would look whole."""
+    return " ".join(map(str, brokers)) if len(brokers) <= few else "BROKER…"
 
 
 def _s(items: Sequence[object]) -> str:
