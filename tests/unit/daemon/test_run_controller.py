@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
@@ -18,7 +19,7 @@ from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Run
 from ballast.executor.machine.stages import Verified
-from ballast.executor.machine.step import Asked, Command
+from ballast.executor.machine.step import Command
 from ballast.ports.cluster import Reassignment
 from ballast.sim import SimCluster
 
@@ -203,15 +204,17 @@ def test_who_leaves_while_attempts_change_leaves_the_next_one_too(
     """Said to the one before, it would be carried on without the lock."""
     acting.fail(5, AuthorizationFailed("not any more"))
     acting.fail(6, None)
-    taken, left = Driver.unheard, list[bool]()
+    monkeypatch.setattr(driving, "LEAVE_S", 0.0)
+    made = list[Driver]()
 
-    def unheard(driver: Driver) -> list[tuple[Asked, str | None]]:
-        if not left:
-            left.append(True)
-            acting.run_controller._leaving = True  # as ``stop`` does, which still saw the one before
-            driver.leave()
-        return taken(driver)
+    def driver(*given: Any, **more: Any) -> Driver:
+        if len(made) == 1:
+            # It still sees the one before.
+            acting.run_controller.stop(drain_s=0)
+        made.append(Driver(*given, **more))
+        return made[-1]
 
-    monkeypatch.setattr(Driver, "unheard", unheard)
+    monkeypatch.setattr(driving, "Driver", driver)
     acting.start()
+    assert len(made) > 1
     assert [status for _, status in acting.ended] != ["done"]
