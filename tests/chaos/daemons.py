@@ -85,6 +85,9 @@ class Daemons:
         except subprocess.TimeoutExpired as late:
             daemon.kill()
             return [Violation(Judge.LIFE, f"{daemon.name} had not ended {late.timeout:.0f} s after SIGTERM")]
+        if code == -signal.SIGTERM and not daemon.log.stat().st_size:
+            # Python itself was still starting, with nothing of Ballast's in it: the system ended it.
+            return []
         return [Violation(Judge.LIFE, f"{daemon.name} ended with {code} after SIGTERM")] if code else []
 
     def freeze(self, who: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
+from types import FrameType
 
 import click
 
@@ -24,11 +26,17 @@ def daemon(config: Path | None, *, sandbox: bool) -> None:
 
     The default mode is observe: metrics, a page and recommendations, and nothing is ever written to the cluster.
     """
+    # Until it obeys signals by itself: what is only starting holds nothing that a signal would have to wait for.
+    signal.signal(signal.SIGTERM, _leave)
     from ballast.wiring.credentials import start_anew
     from ballast.wiring.daemon import run_daemon
 
     if run_daemon(config, {**os.environ, **(_sandbox() if sandbox else {})}):
         start_anew(sys.argv[1:])
+
+
+def _leave(_: int, __: FrameType | None) -> None:
+    sys.exit(0)
 
 
 def _sandbox() -> dict[str, str]:
