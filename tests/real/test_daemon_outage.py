@@ -38,10 +38,9 @@ def test_while_no_broker_answers_nothing_is_offered(
         status = daemon.status
         return status and status["outage"] is None and [p for p in status["plans"] if p["waiting"]]
 
-    def nothing_offered() -> Any:
+    def nothing_allowed() -> Any:
         status = daemon.status
-        offered = status and (status["plans"] or any(s["allowed"] for s in status["permissions"]))
-        return status.get("outage") and not offered and status
+        return status.get("outage") and not any(s["allowed"] for s in status["permissions"]) and status
 
     until("a plan that waits", a_plan, daemons)
     for end, begin in (
@@ -50,9 +49,11 @@ def test_while_no_broker_answers_nothing_is_offered(
     ):
         for broker in sandbox.broker_ids:
             end(broker)
-        # Plans and permissions go one moment after the outage is told.
-        seen = until("the outage, and nothing offered", nothing_offered, daemons)
+        seen = until("the outage", lambda: (s := daemon.status).get("outage") and s, daemons)
         assert seen["outage"]["code"] == "unreachable"
+        assert seen["plans"] == []
+        # Permissions go one moment after the outage is told.
+        seen = until("nothing allowed", nothing_allowed, daemons)
         assert seen["cluster"]["brokers"]
         assert daemon.get("/livez")[0] == 200
         line = [sys.executable, "-m", "ballast", "status", "--check", "-b", sandbox.bootstrap_server]

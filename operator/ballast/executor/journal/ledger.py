@@ -266,11 +266,14 @@ class Throttler:
 
     def _of_other_topics(self, settings: Collection[Setting]) -> set[ConfigResource]:
         """Of these the topics that are not there, or are not the ones that were looked at and that something is owed on."""
-        known = {s.name: resource_of(s) for s in settings if s.kind == "topic" and s.name in self.topic_ids}
-        names = {topic: TopicPartition(topic, 0) for topic in known}
-        seen = self.cluster.partitions(list(names.values())) if names else {}
-        same = {t for t, n in names.items() if n in seen and seen[n].topic_id in {None, self.topic_ids[t]}}
-        return {resource for topic, resource in known.items() if topic not in same}
+        known = {
+            TopicPartition(s.name, 0): resource_of(s)
+            for s in settings
+            if s.kind == "topic" and s.name in self.topic_ids
+        }
+        seen = self.cluster.partitions(list(known)) if known else {}
+        same = {n for n, state in seen.items() if state.topic_id in {None, self.topic_ids[n.topic]}}
+        return {resource for name, resource in known.items() if name not in same}
 
     def _is_late(self, setting: Setting, entries: Mapping[ConfigResource, Mapping[str, ConfigValue]]) -> bool:
         sent, found = self.sent.get(setting), entries.get(resource_of(setting))

@@ -214,7 +214,7 @@ def remove_throttles(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]
 
     A rate that stands when the ledger is empty may be the very one that the ledger has just given back to a person.
 
-    A follower that is just starting may take the lock, before this process or from it: then it finishes in its place.
+    A follower that is just starting may take the lock first, or from this process: then the follower finishes.
     """
     from ballast.errors import Fenced, LockHeld
     from ballast.wiring.runs import writer
