@@ -22,6 +22,7 @@ from ballast.daemon.context.view import Board, Role, View
 from ballast.daemon.process.service import Service
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
+from ballast.sim.journal import JournalStore
 from ballast.sim.model import SimBroker
 from ballast.sim.world import SimWorld
 
@@ -142,6 +143,12 @@ def wait_for(board: Board, condition: Callable[[View], bool], timeout_s: float =
         assert left > 0, f"never came about; last: {view}"
         view = board.wait(view.version, left)
     return view
+
+
+@pytest.fixture
+def store() -> JournalStore:
+    """What outlives every process."""
+    return JournalStore()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from ballast.daemon.acting.propose import Proposal
 from ballast.daemon.acting.requests import Requests
 from ballast.daemon.context.access import Access, Tools
 from ballast.daemon.context.run_controller import RunController
-from ballast.daemon.context.view import Board, View
+from ballast.daemon.context.view import Board, Role, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process.parts import Loops, Outside, Parts, assemble
 from ballast.daemon.process.service import Service, ServiceParts
@@ -152,6 +152,13 @@ def give_run_controller(
     rig.access.journal, controller = tools(rig, store, spawn)
     rig.access.reading, rig.access.run_controller = MemoryJournal(store, rig.clock), controller
     return controller
+
+
+def lead(rig: Rig, store: JournalStore) -> None:
+    """Take the lock, as a process does that has just started."""
+    give_run_controller(rig, store)
+    rig.board.set_role(Role.STARTING)
+    keep_lock(rig, holder())
 
 
 def watch(board: Board) -> list[View]:

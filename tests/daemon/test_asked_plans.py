@@ -20,6 +20,7 @@ from tests.daemon.rig import (
     give_run_controller,
     holder,
     keep_lock,
+    lead,
     make_wanted,
     observe,
     propose,
@@ -50,9 +51,7 @@ def leader(context: Rig, world: SimWorld, request: pytest.FixtureRequest) -> Rig
     """A daemon that holds the lock and has read a cluster of four brokers, the fourth of them empty."""
     world.add_broker(SimBroker(id=4, rack="a"))
     context.policy = DaemonPolicy(mode=request.param)
-    give_run_controller(context, JournalStore())
-    context.board.set_role(Role.STARTING)
-    keep_lock(context, holder())
+    lead(context, JournalStore())
     observe(context)
     return context
 
@@ -146,9 +145,7 @@ def test_a_rejected_plan_is_not_proposed_again(context: Rig, world: SimWorld) ->
     """Not by the next check, not by the next process; another plan is."""
     context.policy = DaemonPolicy(mode=Mode.APPROVE)
     store = JournalStore()
-    give_run_controller(context, store)
-    context.board.set_role(Role.STARTING)
-    keep_lock(context, holder())
+    lead(context, store)
     bounce(world, 1)
     observe(context)
     check_leaders(context)
@@ -269,9 +266,7 @@ def test_a_run_without_approval_waits_for_the_plan_that_a_user_asked_for(
     """Who was told that a plan is ready finds it there when they press Approve; for ten minutes, and not for ever."""
     world.add_broker(SimBroker(id=4, rack="a"))
     context.policy = DaemonPolicy(mode=Mode.AUTO)
-    give_run_controller(context, JournalStore())
-    context.board.set_role(Role.STARTING)
-    keep_lock(context, holder())
+    lead(context, JournalStore())
     clock.sleep(3600)
     observe(context)
     bounce(world, 1)
@@ -316,9 +311,7 @@ def test_a_standby_shows_the_plan_that_was_asked_for_and_what_was_answered(
     world.add_broker(SimBroker(id=4, rack="a"))
     store, policy = JournalStore(), DaemonPolicy(mode=Mode.APPROVE)
     context.policy = policy
-    give_run_controller(context, store)
-    context.board.set_role(Role.STARTING)
-    keep_lock(context, holder())
+    lead(context, store)
     observe(context)
     standby = a_rig(context.cluster, clock, Board(), policy)
     give_run_controller(standby, store)

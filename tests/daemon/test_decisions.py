@@ -19,6 +19,7 @@ from tests.daemon.rig import (
     give_run_controller,
     holder,
     keep_lock,
+    lead,
     observe,
     read_journal_view,
     submit,
@@ -54,18 +55,10 @@ AUTO = DaemonPolicy(mode=Mode.AUTO)
 
 
 @pytest.fixture
-def store() -> JournalStore:
-    """What outlives every process."""
-    return JournalStore()
-
-
-@pytest.fixture
 def leader(context: Rig, store: JournalStore) -> Rig:
     """A daemon in auto mode that holds the lock and has read the cluster."""
     context.policy = AUTO
-    give_run_controller(context, store)
-    context.board.set_role(Role.STARTING)
-    keep_lock(context, holder())
+    lead(context, store)
     observe(context)
     return context
 

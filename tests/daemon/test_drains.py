@@ -17,6 +17,7 @@ from tests.daemon.rig import (
     give_run_controller,
     holder,
     keep_lock,
+    lead,
     observe,
     read_journal_view,
     withdraw,
@@ -46,19 +47,11 @@ AUTO = DaemonPolicy(mode=Mode.AUTO)
 
 
 @pytest.fixture
-def store() -> JournalStore:
-    """What outlives every process."""
-    return JournalStore()
-
-
-@pytest.fixture
 def leader(context: Rig, world: SimWorld, store: JournalStore) -> Rig:
     """A daemon in auto mode that holds the lock, over four brokers of which the fourth is empty."""
     world.add_broker(SimBroker(id=4, rack="a"))
     context.policy = AUTO
-    give_run_controller(context, store)
-    context.board.set_role(Role.STARTING)
-    keep_lock(context, holder())
+    lead(context, store)
     observe(context)
     return context
 

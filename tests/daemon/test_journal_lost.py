@@ -25,12 +25,6 @@ from ballast.sim.journal import JournalStore, MemoryJournal
 
 
 @pytest.fixture
-def store() -> JournalStore:
-    """What outlives every process."""
-    return JournalStore()
-
-
-@pytest.fixture
 def told(context: Rig, store: JournalStore) -> list[str]:
     """A daemon that may write, and the reasons of the news that it tells."""
     reasons: list[str] = []

@@ -15,9 +15,9 @@ from tests.daemon.rig import (
     answer,
     answer_requests,
     check_leaders,
-    give_run_controller,
     holder,
     keep_lock,
+    lead,
     make_wanted,
     observe,
     submit,
@@ -87,20 +87,12 @@ class Other:
 
 
 @pytest.fixture
-def store() -> JournalStore:
-    """What outlives every process."""
-    return JournalStore()
-
-
-@pytest.fixture
 def leader(context: Rig, world: SimWorld, store: JournalStore) -> Rig:
     """A daemon that holds the lock, of a cluster whose leaders are not where they are preferred."""
     world.add_broker(SimBroker(id=4, rack="a"))
     bounce(world, 1)
     context.policy = DaemonPolicy(mode=Mode.APPROVE)
-    give_run_controller(context, store)
-    context.board.set_role(Role.STARTING)
-    keep_lock(context, holder())
+    lead(context, store)
     observe(context)
     context.parts.reading.presence = replace(context.parts.reading.presence, changed_at_s=None)
     return context

@@ -36,12 +36,6 @@ AUTO = DaemonPolicy(mode=Mode.AUTO)
 
 
 @pytest.fixture
-def store() -> JournalStore:
-    """What outlives every process."""
-    return JournalStore()
-
-
-@pytest.fixture
 def observer(context: Rig, store: JournalStore) -> Rig:
     """A daemon that observes, and gets what it needs to write when the mode first asks for it."""
     context.take_tools = lambda: tools(context, store)

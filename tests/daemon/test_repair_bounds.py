@@ -11,15 +11,13 @@ from tests.daemon.rig import (
     act,
     answer_requests,
     check_repair,
-    give_run_controller,
-    holder,
-    keep_lock,
+    lead,
     observe,
     submit,
 )
 
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode, RepairPolicy
-from ballast.daemon.context.view import Board, Role
+from ballast.daemon.context.view import Board
 from ballast.daemon.observing.observe import with_racks
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
@@ -41,9 +39,7 @@ def cluster(clock: SimClock, brokers: int, width: int, policy: DaemonPolicy = AU
         "orders", {p: tuple(ids[(p + k) % brokers] for k in range(width)) for p in range(12)}, size_bytes=100e6
     )
     context = a_rig(SimCluster(world), clock, Board(), policy)
-    give_run_controller(context, JournalStore())
-    context.board.set_role(Role.STARTING)
-    keep_lock(context, holder())
+    lead(context, JournalStore())
     observe(context)
     return world, context
 

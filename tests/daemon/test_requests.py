@@ -50,12 +50,6 @@ from ballast.wiring.daemon import Retries
 AUTO = DaemonPolicy(mode=Mode.AUTO)
 
 
-@pytest.fixture
-def store() -> JournalStore:
-    """What outlives every process."""
-    return JournalStore()
-
-
 def daemon(world: SimWorld, clock: SimClock, store: JournalStore, api: frozenset[str] = frozenset({"reassign"})) -> Rig:
     """A replica in auto mode that has read the cluster and not yet asked for the lock."""
     context = a_rig(SimCluster(world, api=api), clock, Board(), AUTO)

@@ -19,6 +19,7 @@ from tests.daemon.rig import (
     give_run_controller,
     holder,
     keep_lock,
+    lead,
     observe,
     read_journal_view,
     show_run,
@@ -50,9 +51,7 @@ APPROVE = DaemonPolicy(mode=Mode.APPROVE)
 def leader(context: Rig, world: SimWorld) -> Rig:
     """A daemon in approve mode that holds the lock, with a plan that waits for a person."""
     context.policy = APPROVE
-    give_run_controller(context, JournalStore())
-    context.board.set_role(Role.STARTING)
-    keep_lock(context, holder())
+    lead(context, JournalStore())
     bounce(world, 1)
     observe(context)
     check_leaders(context)
