@@ -20,6 +20,8 @@ from tests.docker_daemon import docker_answers
 
 ROOT: Final = Path(tempfile.gettempdir()) / f"ballast-docker-{os.getuid()}"
 UP_WITHIN_S: Final = 120.0
+DOWN_WITHIN_S: Final = 600.0
+"""Its last step deletes the layers of every image that the run built: hundreds of thousands of files, on a disk that others use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +50,17 @@ class DockerHost:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        host = cls(folder, started, supervisor)
         deadline = time.monotonic() + UP_WITHIN_S
         while not (folder / READY).exists():
             if supervisor.poll() is not None or time.monotonic() > deadline:
-                said = (folder / "supervisor.log").read_text() if folder.exists() else "nothing that was kept"
                 supervisor.terminate()
-                raise RuntimeError(f"no Docker came up; its supervisor said: {said[-2000:]}")
+                raise RuntimeError(f"no Docker came up; its supervisor said: {host._told()}")
             time.sleep(0.05)
         if started:
             os.environ["DOCKER_HOST"] = daemon_url(folder)
         os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
-        return cls(folder, started, supervisor)
+        return host
 
     @property
     def labels(self) -> dict[str, str]:
@@ -69,10 +71,20 @@ class DockerHost:
         """A client of the daemon."""
         return docker.DockerClient(base_url=daemon_url(self.folder)) if self.started else docker.from_env()
 
+    def _told(self) -> str:
+        """The end of the supervisor's log."""
+        try:
+            return (self.folder / "supervisor.log").read_text()[-2000:]
+        except FileNotFoundError:
+            return "nothing that was kept"
+
     def close(self) -> None:
-        """Have the supervisor clean up, and wait for it."""
+        """Have the supervisor clean up, and wait for it; what it was at is told if it does not end."""
         self.supervisor.send_signal(signal.SIGTERM)
-        self.supervisor.wait(timeout=120)
+        try:
+            self.supervisor.wait(timeout=DOWN_WITHIN_S)
+        except subprocess.TimeoutExpired as error:
+            raise RuntimeError(f"Docker's supervisor does not end; it said: {self._told()}") from error
         if self.started:
             os.environ.pop("DOCKER_HOST", None)
 

@@ -52,15 +52,24 @@ def main(folder: Path, owner: int, *, start: bool) -> int:
         (folder / READY).touch()
         gone = os.pidfd_open(owner)
         select.select([over, gone], [], [])
+        tell("removing containers")
         remove_containers(client, str(folder))
         client.close()
     except ProcessLookupError:
         pass  # the owner died before it could be watched
     finally:
+        tell("ending the daemon")
         end_daemon(daemon)
+        tell("deleting its files")
         unmount_under(folder)
         shutil.rmtree(folder, ignore_errors=True)
     return 0
+
+
+def tell(step: str) -> None:
+    """Write to the log what happens now."""
+    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {step}\n")
+    sys.stdout.flush()
 
 
 def start_daemon(folder: Path) -> subprocess.Popen[bytes]:
