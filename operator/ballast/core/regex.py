@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import warnings
 
+from ballast.errors import UsageError
+
 
 def mistake_in(pattern: str) -> str | None:
     """What keeps it from being a regular expression; None where it is one."""
@@ -16,3 +18,12 @@ def mistake_in(pattern: str) -> str | None:
     except (re.error, OverflowError, RecursionError) as wrong:
         return str(wrong)
     return None
+
+
+def check_regex(pattern: str, place: str = "") -> None:
+    """Refuse what is no regular expression, with its mistake and where it was written."""
+    if wrong := mistake_in(pattern):
+        raise UsageError(
+            f"{pattern!r}{f' in {place}' if place else ''} is not a regular expression: {wrong}.",
+            hint="Quote special characters with a backslash.",
+        )

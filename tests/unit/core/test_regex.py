@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from ballast.core.planner import Selection, TopicRule
+from ballast.core.planner import PlannerPolicy, Selection, TopicRule
 from ballast.core.planner.cross_rack.policy import ClientRacks
 from ballast.core.regex import mistake_in
 from ballast.errors import UsageError
@@ -22,6 +22,7 @@ def test_what_is_none_is_refused_with_its_mistake(pattern: str) -> None:
         lambda: Selection(topics=pattern),
         lambda: TopicRule(topics=pattern, ignore_racks=True),
         lambda: ClientRacks(topics=pattern, producers={"a": 1.0}),
+        lambda: PlannerPolicy(pinned_topics=pattern),
     ):
         with pytest.raises(UsageError, match="is not a regular expression"):
             refuses()

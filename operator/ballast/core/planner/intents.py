@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from ballast.core.placement.placer import ALGORITHMS
-from ballast.core.regex import mistake_in
+from ballast.core.regex import check_regex
 from ballast.errors import UsageError
 
 
@@ -24,11 +24,8 @@ class Selection:
 
     def __post_init__(self) -> None:
         for pattern in (self.topics, self.exclude_topics, self.brokers, self.exclude_brokers):
-            if pattern is not None and (wrong := mistake_in(pattern)):
-                raise UsageError(
-                    f"{pattern!r} is not a regular expression: {wrong}.",
-                    hint="Quote special characters with a backslash.",
-                )
+            if pattern is not None:
+                check_regex(pattern)
 
     def topic(self, name: str) -> bool:
         """Does this topic take part?"""

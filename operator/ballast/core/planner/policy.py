@@ -9,6 +9,7 @@ from typing import Final
 from ballast.core.planner.cross_rack.policy import CrossRackPolicy
 from ballast.core.planner.loads import DISK
 from ballast.core.planner.topic_rule import TopicRule
+from ballast.core.regex import check_regex
 from ballast.errors import UsageError
 
 REPLICAS: Final = "replicas"
@@ -85,6 +86,8 @@ class PlannerPolicy:
         unknown = sorted(set(self.bands) - set(RESOURCES))
         if unknown:
             raise UsageError(f"No resource is called {unknown[0]!r}.", hint=f"Bands go by {', '.join(RESOURCES)}.")
+        if self.pinned_topics is not None:
+            check_regex(self.pinned_topics, "pinned_topics")
         if not 0 < self.disk_limit <= 1:
             raise UsageError(f"disk_limit is {self.disk_limit}: it should be above 0 and at most 1.")
         for limit, number in (("max_bytes", self.max_bytes), ("max_moves", self.max_moves)):

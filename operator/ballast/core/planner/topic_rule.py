@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields
 
-from ballast.core.regex import mistake_in
+from ballast.core.regex import check_regex
 from ballast.errors import UsageError
 
 
@@ -37,11 +37,7 @@ class TopicRule:
     A repair that puts a topic on other brokers than before (one was added or cordoned) always waits for approval."""
 
     def __post_init__(self) -> None:
-        if wrong := mistake_in(self.topics):
-            raise UsageError(
-                f"The topic rule's {self.topics!r} is not a regular expression: {wrong}.",
-                hint="Quote special characters with a backslash.",
-            )
+        check_regex(self.topics, "a topic rule")
         if self.most_per_broker is not None and self.most_per_broker < 1:
             raise UsageError(
                 f"The rule for topics {self.topics!r} says most_per_broker {self.most_per_broker}: it should be at least 1.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import isclose
 from typing import Final
 
-from ballast.core.regex import mistake_in
+from ballast.core.regex import check_regex
 from ballast.errors import UsageError
 
 LEAST_SAVING: Final = 10_000
@@ -26,11 +26,7 @@ class ClientRacks:
     """By rack, the share of what consumers read that goes there; together 1. Empty: evenly to the racks of the brokers."""
 
     def __post_init__(self) -> None:
-        if wrong := mistake_in(self.topics):
-            raise UsageError(
-                f"{self.topics!r} in cross_rack.clients is not a regular expression: {wrong}.",
-                hint="Quote special characters with a backslash.",
-            )
+        check_regex(self.topics, "cross_rack.clients")
         for who, shares in (("producers", self.producers), ("consumers", self.consumers)):
             _check_shares(self.topics, who, shares)
         if not (self.producers or self.consumers):
