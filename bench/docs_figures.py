@@ -213,7 +213,7 @@ def loads_of(lists: Iterable[tuple[int, ...]]) -> list[int]:
 
 
 def balanced() -> tuple[list[int], list[int], int]:
-    """Before, after, and the number of reorders."""
+    """Before, after, and the number of replica list changes."""
     lists = crooked()
     rows = [PartitionRow("t", i, r[0], r, r) for i, r in enumerate(lists)]
     state = build("c", tuple(Broker(b) for b in range(6)), (Topic("t"),), rows)
@@ -230,7 +230,7 @@ def reorder_example() -> str:
     return (
         "broker                   " + "".join(f"{b:>4}" for b in range(6)) + "\n"
         "preferred leaders before " + "".join(f"{n:>4}" for n in before) + "\n"
-        "preferred leaders after  " + "".join(f"{n:>4}" for n in after) + f"\nreorders {moves}, bytes moved 0"
+        "preferred leaders after  " + "".join(f"{n:>4}" for n in after) + f"\nreplica list changes {moves}, bytes moved 0"
     )
 
 
@@ -348,7 +348,7 @@ def reorder_picture() -> str:
     """Preferred leaders per broker before and after."""
     before, after, moves = balanced()
     body = []
-    for column, (title, loads) in enumerate((("before", before), (f"after {moves} reorders", after))):
+    for column, (title, loads) in enumerate((("before", before), (f"after {moves} replica list changes", after))):
         x = 20 + 270 * column
         body.append(text(x, 20, title, bold=True))
         for b, load in enumerate(loads):

@@ -28,7 +28,7 @@ SETTINGS: Final[dict[str, Any]] = {
     "caution": {"quiet_after_return_s": 5, "down_broker_grace_s": 30},
     "repair": {"max_brokers_share": 0.5},
     "actions": {
-        "reorders": {"cool_down_s": 1},
+        "replica_list_changes": {"cool_down_s": 1},
         "moves": {"cool_down_s": 1, "per_day": 100_000},
         "repair": {"cool_down_s": 1},
     },

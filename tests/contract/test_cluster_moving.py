@@ -151,7 +151,7 @@ def test_a_leader_outside_the_target_hands_over(form: ClusterForm) -> None:
     form.until(lambda: form.cluster.partitions([name])[name].leader in {2, 3}, "a new replica leads")
 
 
-def test_a_reorder_is_done_at_once_and_free(form: ClusterForm) -> None:
+def test_a_replica_list_change_is_done_at_once_and_free(form: ClusterForm) -> None:
     """The same brokers in another order never show up as a move; an election then makes the new first one lead."""
     name = TopicPartition(form.topic({0: (1, 2)}), 0)
     start(form, name, (2, 1))

@@ -367,5 +367,5 @@ def test_elections_that_a_plan_makes_necessary_are_no_reason_for_it(context: Rig
             intent="leaders", cluster_id="c", fingerprint="f", moves=(move,), elections=elections,
             status="meets-all-goals", created_at_ms=0,
         )  # fmt: skip
-        proposal = Proposal(id="p", kind=ActionKind.REORDERS, plan=plan)
+        proposal = Proposal(id="p", kind=ActionKind.REPLICA_LIST_CHANGES, plan=plan)
         assert plan_view(proposal, waiting=True, policy=ExecutionPolicy(), pace=None).reasons == reasons

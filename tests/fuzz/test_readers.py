@@ -188,7 +188,7 @@ PLAN: Final = Plan(
     elections=(TopicPartition("a", 1),),
     status="misses-some-goals",
     obstacles=(Obstacle("too-big", "a-0", "larger than the band", "split it"),),
-    summary={"replica_moves": 1, "reorders": 1, "bytes_moved": None, "empty_afterwards": [3]},
+    summary={"replica_moves": 1, "replica_list_changes": 1, "bytes_moved": None, "empty_afterwards": [3]},
 )
 
 

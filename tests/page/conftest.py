@@ -274,7 +274,7 @@ def a_view(**changes: object) -> View:
         "version": 1, "name": "shop", "instance": "ballast-7d9f-x2", "started_at_ms": now_ms() - 86_400_000,
         "role": Role.LEADER, "mode": "auto", "figures": figures(),
         "balance": BalanceView(verdict="balanced", sentence="Every resource is within its range."),
-        "permissions": tuple(permission(k) for k in ("elections", "reorders", "moves", "repair")),
+        "permissions": tuple(permission(k) for k in ("elections", "replica_list_changes", "moves", "repair")),
         "checks": {
             "observe": CheckReport(sentence="6 brokers up, 60 partitions; preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
             "leaders": CheckReport(sentence="Preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),

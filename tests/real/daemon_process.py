@@ -35,7 +35,7 @@ IMPATIENT: dict[str, Any] = {
     },
     "leaders": {"check_interval_s": 2, "beside_controller": "act"},
     "caution": {"quiet_after_return_s": 5, "down_broker_grace_s": 3600},
-    "actions": {"reorders": {"cool_down_s": 1}, "moves": {"cool_down_s": 1, "per_day": 50}},
+    "actions": {"replica_list_changes": {"cool_down_s": 1}, "moves": {"cool_down_s": 1, "per_day": 50}},
     "journal": {"lease_s": 5},
 }
 """A test has no five minutes: the same decisions at shorter intervals."""

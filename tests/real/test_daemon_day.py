@@ -44,7 +44,7 @@ SETTINGS: dict[str, Any] = {
     # Longer than a balance check and its plan take: one of them has to fall into the quiet time.
     "caution": {"quiet_after_return_s": 10, "down_broker_grace_s": GRACE_S},
     "actions": {
-        "reorders": {"cool_down_s": 1},
+        "replica_list_changes": {"cool_down_s": 1},
         "moves": {"cool_down_s": 1, "per_day": 50},
         "repair": {"cool_down_s": 1},
     },

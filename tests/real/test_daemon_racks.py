@@ -50,7 +50,11 @@ def a_cluster(own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_pa
     settings = {
         "mode": "auto",
         "caution": IMPATIENT["caution"] | {"down_broker_grace_s": GRACE_S, "quiet_after_return_s": QUIET_S},
-        "actions": {"elections": {"mode": "observe"}, "reorders": {"mode": "observe"}, "moves": {"mode": "observe"}},
+        "actions": {
+            "elections": {"mode": "observe"},
+            "replica_list_changes": {"mode": "observe"},
+            "moves": {"mode": "observe"},
+        },
     }
     daemon = start("pod-0", tmp_path, sandbox.bootstrap_server, settings)
     daemons.append(daemon)

@@ -110,7 +110,7 @@ def test_authority_certificate_key_and_password_are_renewed_in_mid_run(
             "execution": {"throttle": SLOW},
             "actions": {
                 "elections": {"mode": "observe"},
-                "reorders": {"mode": "observe"},
+                "replica_list_changes": {"mode": "observe"},
                 "moves": {"cool_down_s": 1, "per_day": 50},
             },
         },

@@ -18,7 +18,7 @@ from ballast.wiring.cluster import open_cluster
 pytestmark = pytest.mark.kafka
 
 
-def test_reorders_and_elections_bring_what_was_foretold(own_cluster: Callable[..., Sandbox]) -> None:
+def test_replica_list_changes_and_elections_bring_what_was_foretold(own_cluster: Callable[..., Sandbox]) -> None:
     """Twelve partitions on broker 1; afterwards its leaders are balanced and every partition has the brokers it had."""
     sandbox = own_cluster()  # its own: on a shared one, others' leaders may happen to balance these
     command = [

@@ -167,7 +167,7 @@ def test_elections_in_pieces_really_switch_the_leaders(old: OpenCluster, zookeep
     assert all(o.ok for o in old.cluster.alter_reassignments(dict.fromkeys(names, (2, 1))).values())
     until(lambda: set(zookeeper.assignments([names[0].topic]).values()) == {(2, 1)}, "the order is turned")
     until(lambda: not zookeeper.moving(), "the batch is over")
-    assert leaders(zookeeper, names) == [1] * 30, "a reorder alone moves no leader"
+    assert leaders(zookeeper, names) == [1] * 30, "a replica list change alone moves no leader"
     writes = ZooKeeperWrites(zookeeper, znode_bytes=600)
     outcomes = writes.elect_leaders([*names, TopicPartition("never-created", 0)])
     assert outcomes.pop(TopicPartition("never-created", 0)).code == "UNKNOWN_TOPIC_OR_PARTITION"

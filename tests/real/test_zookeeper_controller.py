@@ -109,7 +109,9 @@ def test_the_controller_acts_on_the_brokers_that_ballast_names(rebalancing: Reba
     rebalancing.until("the first election", lambda s: all(leaders(s)[n] == b for n, b in first.items()))
     # Broker 1 comes to 6 of 24, broker 3 to 2 of 20, which are exactly ten percent, broker 2 to 1 of 13.
     wanted = rebalancing.skew(4, {1: 6, 3: 2, 2: 1})
-    state = rebalancing.until("reorders", lambda s: all(s.target(s.index[n])[0] == b for n, b in wanted.items()))
+    state = rebalancing.until(
+        "replica_list_changes", lambda s: all(s.target(s.index[n])[0] == b for n, b in wanted.items())
+    )
     named = imbalance(state)
     assert named.over_ids == (1,), [(b.broker, b.preferred, b.not_led) for b in named]
     assert named[3].preferred == 10 * named[3].not_led, "the case is meant to be exactly on the threshold"

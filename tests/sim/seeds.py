@@ -102,7 +102,7 @@ def _prior_throttles(random: Random, world: SimWorld) -> None:
 
 
 def _move(random: Random, world: SimWorld, name: TopicPartition, dirs: int) -> Move | None:
-    """A move of the same replica count, or a reorder, sometimes with log dirs."""
+    """A move of the same replica count, or a replica list change, sometimes with log dirs."""
     old = tuple(world.partition(*name).replicas)
     others = [b for b in world.brokers if b not in old]
     new = list(old)

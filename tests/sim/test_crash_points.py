@@ -83,7 +83,7 @@ HEAVY = (Move("t", 0, (3, 1), (1, 2)), Move("t", 1, (2, 3), (4, 5)), Move("t", 2
 
 
 def moving_scene() -> Scene:
-    """Three throttled moves, one of them a pure reorder."""
+    """Three throttled moves, one of them a replica list change."""
     return Scene(Proof(world(), HEAVY, THROTTLED))
 
 
@@ -134,7 +134,7 @@ def relocation_cancelled_scene() -> Scene:
 
 
 def election_scene() -> Scene:
-    """An election after a reorder."""
+    """An election after a replica list change."""
     return Scene(Proof(world(), (HEAVY[2],), PLAIN, elections=(TopicPartition("t", 2),)))
 
 

@@ -121,7 +121,7 @@ def test_dead_destination_is_refused_by_zookeeper_controllers() -> None:
     assert sim.alter_reassignments({T0: (3, 2)})[T0].code == "INVALID_REPLICA_ASSIGNMENT"
 
 
-def test_a_pure_reorder_is_done_at_once() -> None:
+def test_a_replica_list_change_is_done_at_once() -> None:
     """No byte moves, no reassignment is listed, the leader stays until an election."""
     sim = cluster()
     assert sim.alter_reassignments({T0: (2, 1)})[T0].ok

@@ -215,7 +215,7 @@ FLEET_PLAN: Final = Table(
             "log dirs that reported an error when the cluster was read, as in the plan file; `error` is Kafka's name",
         ),
         Column("moves", "int", "moves of the plan; null where planning failed"),
-        Column("reorders", "int", "moves that copy nothing; null where planning failed"),
+        Column("replica_list_changes", "int", "moves that copy nothing; null where planning failed"),
         Column(
             "bytes_moved",
             "bigint",

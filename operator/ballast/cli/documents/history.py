@@ -78,7 +78,7 @@ class FleetPlan(Part):
     detail: str
     log_dir_errors: list[LogDirError]
     moves: int | None
-    reorders: int | None
+    replica_list_changes: int | None
     bytes_moved: int | None
     bound_bytes: int | None
     worst_before: float | None

@@ -1,6 +1,6 @@
-"""A plan that balances preferred leaders by reorders and elections alone, and what it is worth.
+"""A plan that balances preferred leaders by replica list changes and elections alone, and what it is worth.
 
-``counts`` reaches the least maximum of leaders per broker with the fewest reorders, which is proven; ``bytes`` comes close
+``counts`` reaches the least maximum of leaders per broker with the fewest replica list changes, which is proven; ``bytes`` comes close
 to a bound, and says how close.
 """
 
@@ -24,7 +24,7 @@ Measure = Literal["counts", "bytes"]
 
 @dataclass(frozen=True, slots=True)
 class LeaderBalance:
-    """What reorders can do for the eligible brokers."""
+    """What replica list changes can do for the eligible brokers."""
 
     measure: Measure
     brokers: Ints
@@ -50,7 +50,7 @@ def balance(
     excluded: Collection[int] = (),
     topics: Collection[str] | None = None,
 ) -> LeaderBalance:
-    """Find the reorders; ``excluded`` brokers get no leaders, topics that are not among ``topics`` stay as they are."""
+    """Find the replica list changes; ``excluded`` brokers get no leaders, topics that are not among ``topics`` stay as they are."""
     problem = choices(state, excluded=excluded, topics=topics)
     sizes = partition_bytes(state)[problem.row]
     weight = np.maximum(sizes, 0) if measure == "bytes" else np.ones(len(problem), np.int64)
@@ -87,7 +87,7 @@ def leader_plan(state: ClusterState, balance: LeaderBalance, *, created_at_ms: i
         created_at_ms=created_at_ms,
         bound_bytes=0,
         bound_method="no byte moves",
-        summary={"reorders": len(balance.moves), "leader_balance": _summary(balance)},
+        summary={"replica_list_changes": len(balance.moves), "leader_balance": _summary(balance)},
     )
     return with_log_dir_errors(with_topic_ids(made, state), state)
 
@@ -111,7 +111,7 @@ def _reason(found: Reordering, measure: Measure) -> Reason:
 
 
 def _elections(state: ClusterState, moves: tuple[Move, ...]) -> tuple[TopicPartition, ...]:
-    """Where the reorder alone does not change who leads, and the new first replica can lead at once."""
+    """Where the replica list change alone does not change who leads, and the new first replica can lead at once."""
     out = []
     for move in moves:
         row = state.index[move.name]

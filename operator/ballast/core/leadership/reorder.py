@@ -1,6 +1,6 @@
 """Balance preferred leadership by reordering replica lists: no byte is copied, an election makes it so.
 
-A reorder puts another replica of a partition first.  For counts the answer is exact: the least possible maximum of
+A replica list change puts another replica of a partition first.  For counts the answer is exact: the least possible maximum of
 preferred leaders on a broker, and among all choices with that maximum the one that changes the fewest partitions.  For
 bytes the problem is NP-hard (halving a heap of sizes between two brokers is already): the relaxation, in which a
 partition may be led in parts, gives a bound; rounding and repair give a choice; the gap between them is stated.

@@ -1,4 +1,4 @@
-"""The relaxation behind leader reorders, compiled: rows may split their weight over their options.
+"""The relaxation behind replica list changes, compiled: rows may split their weight over their options.
 
 A row is a partition; its options are the slots ``start[row]:start[row + 1]``, each a broker position, no broker twice.
 ``relax`` pushes what is above a cap along shortest chains of rows to brokers below it (Dinic's algorithm).  If something

@@ -143,7 +143,7 @@ class LeaderBalance(TypedDict):
     most_before: int
     most_after: int
     bound: float
-    """No reorders reach less; counts reach it."""
+    """No replica list changes reach less; counts reach it."""
     gap: float
     """How far ``mostAfter`` is above the bound, as a part of it."""
     brokers: list[LeadSummary]
@@ -194,7 +194,7 @@ class Summary(TypedDict, total=False):
 
     __pydantic_config__ = STYLE  # type: ignore[misc]
     replica_moves: int
-    reorders: int
+    replica_list_changes: int
     leader_changes: int
     bytes_moved: int | None
     busiest_bytes: int | None

@@ -71,7 +71,7 @@ class Move:
         return (broker,) if path is None else (broker, (broker, path))
 
     @property
-    def is_reorder(self) -> bool:
+    def is_list_change(self) -> bool:
         """The same brokers in another order: no byte moves."""
         return self.old != self.new and set(self.old) == set(self.new)
 

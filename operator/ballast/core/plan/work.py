@@ -50,9 +50,9 @@ def work_of(moves: Iterable[Move]) -> Work:
     """These moves by kind."""
     listed = list(moves)
     copies = sum(bool(m.adding) for m in listed)
-    reorders = sum(m.is_reorder for m in listed)
+    list_changes = sum(m.is_list_change for m in listed)
     between = sum(m.old == m.new for m in listed)
-    return Work(copies, reorders, len(listed) - copies - reorders - between, between)
+    return Work(copies, list_changes, len(listed) - copies - list_changes - between, between)
 
 
 def outline(plan: Plan) -> list[str]:

@@ -63,7 +63,7 @@ class Balance(Intent):
 
 @dataclass(frozen=True, slots=True)
 class Leaders(Intent):
-    """Balance what leaders cost by reorders and elections alone: no byte moves."""
+    """Balance what leaders cost by replica list changes and elections alone: no byte moves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ Change = tuple[int, list[int], list[int]]
 def moves_of(question: Question, problem: Problem, cur: SmallInts) -> tuple[tuple[Move, ...], Ints]:
     """Moves in the order in which they should be made, and the scaled loads when all are made.
 
-    Reorders come first, since they are free; then repairs; then what relieves the worst brokers most.
+    Replica list changes come first, since they are free; then repairs; then what relieves the worst brokers most.
     """
     state, intent, before = question.state, question.intent, loads_before(problem)
     changes = _changes(problem, cur, in_place=isinstance(intent, Swap))
@@ -224,10 +224,10 @@ def _balance_reasons(
     """Of what its two ends were most short, or had most too much: the reason of a move from one broker to another."""
     if not pairs:
         return []
-    source, target, reorder = np.array(pairs, np.int64).T
+    source, target, list_change = np.array(pairs, np.int64).T
     off = _off(problem, before)
     shifts = np.array([bool((r.lead != r.follow).any()) for r in problem.resources], np.bool_)
-    counts = (shifts[None, :] | (reorder[:, None] == 0)).astype(np.float64)
+    counts = (shifts[None, :] | (list_change[:, None] == 0)).astype(np.float64)
     # Source and target take turns, resource by resource: of equals the first gives the reason.
     worth = np.stack((off[source] * counts, -off[target] * counts), axis=2).reshape(len(pairs), -1)
     best = worth.argmax(axis=1)

@@ -37,7 +37,7 @@ def plan_of_entries(
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
         moves=moves,
-        elections=tuple(m.name for m in moves if m.is_reorder),
+        elections=tuple(m.name for m in moves if m.is_list_change),
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         status="meets-all-goals" if moves else "nothing-to-do",
     )

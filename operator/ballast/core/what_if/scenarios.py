@@ -245,7 +245,7 @@ def fullest(state: ClusterState, made: Plan, grown: Ints, lost: frozenset[TopicP
 
     before = most()
     for move in made.moves:
-        if move.is_reorder or move.name in lost:
+        if move.is_list_change or move.name in lost:
             continue
         if move.size_bytes < 0:
             return {"disk_full_before": before, "disk_full_after": None}
@@ -258,7 +258,7 @@ def fullest(state: ClusterState, made: Plan, grown: Ints, lost: frozenset[TopicP
 
 _NOTHING: Final[dict[str, Any]] = {
     "moves": None,
-    "reorders": None,
+    "replica_list_changes": None,
     "bytes_moved": None,
     "bound_bytes": None,
     "worst_before": None,
@@ -282,7 +282,7 @@ def _figures(made: Plan, lost: frozenset[TopicPartition]) -> dict[str, Any]:
         "status": made.status,
         "detail": f"{made.obstacles[0].subject}: {made.obstacles[0].detail}" if made.obstacles else "",
         "moves": len(made.moves),
-        "reorders": sum(m.is_reorder for m in made.moves),
+        "replica_list_changes": sum(m.is_list_change for m in made.moves),
         "bytes_moved": None if any(m.size_unknown for m in copied) else sum(m.bytes_moved for m in copied),
         "bound_bytes": made.bound_bytes,
         "worst_before": most("disk", "before"),

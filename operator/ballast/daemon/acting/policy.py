@@ -38,7 +38,7 @@ class ActionKind(StrEnum):
     """What the daemon can do to a cluster, from the cheapest to the dearest."""
 
     ELECTIONS = "elections"
-    REORDERS = "reorders"
+    REPLICA_LIST_CHANGES = "replica_list_changes"
     MOVES = "moves"
     REPAIR = "repair"
 
@@ -97,8 +97,8 @@ class Actions:
 
     elections: ActionPolicy = ActionPolicy()
     """Preferred leader elections: no data moves."""
-    reorders: ActionPolicy = ActionPolicy(cool_down_s=600.0)
-    """Reorders of replica lists, so that preferred leaders are spread: no data moves."""
+    replica_list_changes: ActionPolicy = ActionPolicy(cool_down_s=600.0)
+    """Changes of the order of replica lists, so that preferred leaders are spread: no data moves."""
     moves: ActionPolicy = ActionPolicy(per_day=4, cool_down_s=1800.0)
     """Moves of replicas to balance the load: data moves, throttled."""
     repair: ActionPolicy = ActionPolicy(cool_down_s=60.0)

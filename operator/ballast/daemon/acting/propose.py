@@ -145,7 +145,7 @@ class Proposals:
         """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
         if self.notice_end():
             return RUN_ENDED
-        order = (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REORDERS, ActionKind.MOVES)
+        order = (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REPLICA_LIST_CHANGES, ActionKind.MOVES)
         for proposal in (self.asked, *(self.by_kind.get(kind) for kind in order)):
             if proposal is None or not self._may_start(proposal):
                 continue
@@ -404,7 +404,7 @@ def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pac
         reasons=tuple(reasons.most_common()),
         resources=tuple(plan.summary.get("resources", ())),
         brokers=tuple(plan.summary.get("brokers", ()))[:SHOWN_BROKERS],
-        reorders=sum(m.is_reorder for m in plan.moves),
+        replica_list_changes=sum(m.is_list_change for m in plan.moves),
         throttle=policy.throttle if isinstance(policy.throttle, str) else "fixed",
         throttle_bytes_per_s=busiest.bytes_per_s if busiest else None,
         seconds=pace.seconds if pace and busiest else None,

@@ -178,7 +178,7 @@ class PlanView:
     """Per resource: name, label, unit, band, and least, most and outside before and after, as shares of the fair one."""
     brokers: tuple[Mapping[str, Any], ...] = ()
     """Per broker: its loads before and after, and the range of each resource."""
-    reorders: int = 0
+    replica_list_changes: int = 0
     """Replica lists whose order alone changes."""
     throttle: str = ""
     """``auto``, ``none``, or ``fixed``: how copies are throttled when this plan runs."""

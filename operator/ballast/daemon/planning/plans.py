@@ -58,7 +58,7 @@ class PlanMaker:
 
 @dataclass(frozen=True, slots=True)
 class BalanceCheck:
-    """Reorders, which are free, and only when they do not suffice, moves."""
+    """Replica list changes, which are free, and only when they do not suffice, moves."""
 
     board: Board
     reading: Reading
@@ -67,22 +67,22 @@ class BalanceCheck:
     plans: PlanMaker
 
     def check(self) -> str:
-        """Is the load within its bands?  If not: reorders, which are free, and only when they do not suffice, moves."""
+        """Is the load within its bands?  If not: replica list changes, which are free, and only when they do not suffice, moves."""
         state = self.reading.fresh()
         if run := self.runs.in_flight():
             return f"No planning while run {run} is in progress."
         down = sorted(state.missing)
         if down:
-            self.proposals.withdraw(ActionKind.REORDERS)
+            self.proposals.withdraw(ActionKind.REPLICA_LIST_CHANGES)
             self.proposals.withdraw(ActionKind.MOVES)
             self.board.publish(balance=BalanceView())
             return f"No balancing while {human_brokers(down)} {_be(down)} down: repair comes first."
         free = self.plans.make(state, Leaders())
         said = []
         if free.moves:
-            said.append(self.proposals.propose(ActionKind.REORDERS, free))
+            said.append(self.proposals.propose(ActionKind.REPLICA_LIST_CHANGES, free))
         else:
-            self.proposals.withdraw(ActionKind.REORDERS)
+            self.proposals.withdraw(ActionKind.REPLICA_LIST_CHANGES)
         dear = self.plans.make(state, Balance())
         if any(m.adding for m in dear.moves):
             said.append(self.proposals.propose(ActionKind.MOVES, dear))

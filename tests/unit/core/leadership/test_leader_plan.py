@@ -31,7 +31,7 @@ def cluster(rows: list[PartitionRow] | None = None) -> ClusterState:
 
 
 def test_counts_are_balanced_and_leaders_elected() -> None:
-    """Six reorders, each followed by an election; the plan survives its file."""
+    """Six replica list changes, each followed by an election; the plan survives its file."""
     state = cluster()
     found = balance(state, "counts")
     assert (found.most_before, found.found.maximum) == (9, 3)
@@ -39,7 +39,7 @@ def test_counts_are_balanced_and_leaders_elected() -> None:
     assert len(made.moves) == len(made.elections) == 6
     assert {m.name for m in made.moves} == set(made.elections)
     assert (made.status, made.bytes_moved, made.fingerprint) == ("meets-all-goals", 0, fingerprint(state))
-    assert all(m.is_reorder for m in made.moves)
+    assert all(m.is_list_change for m in made.moves)
     assert loads(dumps(made)) == made
 
 
@@ -55,7 +55,7 @@ def test_a_plan_says_what_it_does_and_what_for() -> None:
     )
     assert (made.bound_bytes, made.bound_method) == (0, "no byte moves")
     assert made.summary == {
-        "reorders": 6,
+        "replica_list_changes": 6,
         "leader_balance": {
             "measure": "counts",
             "most_before": 9,

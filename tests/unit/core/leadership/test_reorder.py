@@ -203,14 +203,14 @@ def cluster(rows: list[PartitionRow], *, dead: tuple[int, ...] = ()) -> ClusterS
     return build("c", brokers, tuple(Topic(t, deleting=t == "gone") for t in {r.topic for r in rows}), rows)
 
 
-def test_moves_are_pure_reorders_with_the_rest_in_order() -> None:
+def test_moves_are_replica_list_changes_with_the_rest_in_order() -> None:
     """The chosen replica comes first and nothing else changes."""
     state = cluster([PartitionRow("t", i, 10, (10, 20, 30), (10, 20, 30)) for i in range(3)])
     found = balance_counts(choices(state))
     moves = reorder_moves(state, found)
     assert found.maximum == 1
     assert len(moves) == 2
-    assert all(m.is_reorder and m.bytes_moved == 0 for m in moves)
+    assert all(m.is_list_change and m.bytes_moved == 0 for m in moves)
     assert {m.new for m in moves} == {(20, 10, 30), (30, 10, 20)}
 
 

@@ -108,7 +108,7 @@ def test_unknown_sizes_are_counted_and_weigh_nothing() -> None:
     assert [b.size_bytes for b in skew.brokers] == [0, 7, 0, 0, 0]
 
 
-def test_reorders_repair_the_skew() -> None:
+def test_replica_list_changes_repair_the_skew() -> None:
     """After the moves the first replicas are balanced, and every partition has the brokers it had."""
     state = build("c", BROKERS, (Topic("t"),), [row("t", i, (1, 2, 3)) for i in range(9)])
     new = {m.name: m.new for m in reorder_moves(state, balance_counts(choices(state)))}

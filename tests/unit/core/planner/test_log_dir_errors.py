@@ -108,7 +108,7 @@ def test_what_is_offline_is_rebuilt_and_the_other_replicas_of_the_broker_stay() 
     assert plan(even(WHOLE), OFFLINE_OF_3).status == "nothing-to-do"
 
 
-def test_reorders_alone_name_them_too() -> None:
+def test_replica_list_changes_alone_name_them_too() -> None:
     """The plan of ``ballast plan leaders --least`` is carried out like any other."""
     state = even(WHOLE, FAILED)
     assert leader_plan(state, balance(state, "counts")).log_dir_errors

@@ -34,7 +34,7 @@ PLAN = Plan(
     bound_bytes=9,
     bound_method="lp",
     in_order=True,
-    summary={"replica_moves": 1, "reorders": 1, "bytes_moved": None, "empty_afterwards": [3]},
+    summary={"replica_moves": 1, "replica_list_changes": 1, "bytes_moved": None, "empty_afterwards": [3]},
 )
 
 brokers = st.lists(st.integers(0, 99), min_size=1, max_size=5, unique=True).map(tuple)

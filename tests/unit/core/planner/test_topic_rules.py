@@ -307,7 +307,7 @@ def test_other_intents_leave_a_broken_rule_and_do_not_break_another() -> None:
 
 
 def test_leaders_go_where_they_may_lead_for_free() -> None:
-    """A rule for leaders alone is repaired by reorders."""
+    """A rule for leaders alone is repaired by replica list changes."""
     state = cluster(*[(1, 2), (2, 3), (3, 1)] * 4, brokers=3, racks=3)
     for rule in (
         TopicRule(topics="t", leader_brokers=frozenset({1, 2})),

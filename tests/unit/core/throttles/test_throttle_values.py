@@ -61,7 +61,7 @@ priors = st.one_of(st.none(), st.just("*"), st.lists(entry, unique=True, max_siz
 
 
 def test_worked_case() -> None:
-    """Partition 1 [1,2]→[2,0], 0 [0,1]→[0,2], 2 a pure reorder: who is throttled on which side."""
+    """Partition 1 [1,2]→[2,0], 0 [0,1]→[0,2], 2 a replica list change: who is throttled on which side."""
     moves = [Move("t", 1, (1, 2), (2, 0)), Move("t", 0, (0, 1), (0, 2)), Move("t", 2, (2, 0), (0, 2))]
     found = entries(moves)
     assert found[Setting("topic", "t", LEADER_REPLICAS)] == {"1:1", "1:2", "0:0", "0:1"}

@@ -104,7 +104,7 @@ def test_the_rate_of_a_dead_broker_is_restored_later() -> None:
 
 
 def test_cancel_puts_the_old_order_back() -> None:
-    """A cancel that leaves the old brokers in another order is followed by a free reorder; nothing is left."""
+    """A cancel that leaves the old brokers in another order is followed by a free replica list change; nothing is left."""
     s = scene({0: (2, 1)})
     at(s, 12, lambda: s.driver.ask(Command.CANCEL))
     result = s.driver.execute(s.plan(move((2, 1), (1, 3))), THROTTLED, run_id="r")

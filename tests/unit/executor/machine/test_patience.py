@@ -324,8 +324,8 @@ def test_where_no_end_can_be_told_none_is() -> None:
     policy, now = ExecutionPolicy(throttle=10), Now(0, 9.0)
     m = flying(0, total=100)
     untold = MoveRun(Move(T, 1, (1,), (3,)), Moving())
-    reorder = MoveRun(Move(T, 2, (1, 2), (2, 1), 100), Moving())
+    list_change = MoveRun(Move(T, 2, (1, 2), (2, 1), 100), Moving())
     assert next_end_s(run_of(m, policy=replace(policy, throttle="none")), now) is None
     others = [replace(m, stage=stage) for stage in (Submitted(), Stalled(), Planned(), Verified())]
-    for m in (untold, reorder, *others):
+    for m in (untold, list_change, *others):
         assert next_end_s(run_of(m, policy=policy), now) is None

@@ -145,7 +145,7 @@ def run_of(*stages: Stage, moves: tuple[Move, ...] = MOVES) -> Run:
 
 
 def test_the_way_back_is_a_plan_of_the_same_cluster_and_topics() -> None:
-    """It says whose run it undoes and gives up the preferred leaders that it brings back; a reorder comes back without an election."""
+    """It says whose run it undoes and gives up the preferred leaders that it brings back; a replica list change comes back without an election."""
     moves = (MOVES[0], Move(T, 1, (2, 1), (2, 4), 50 * MB))
     back = Reason("rollback", "undoes run r")
     assert rollback_plan(run_of(Verified(), Verified(), moves=moves)) == Plan(

@@ -125,8 +125,8 @@ def _ranking(rows: list[Row], away: Collection[str]) -> str:
             _times(r["preferred_leaders_before"]),
             f"{human_percent(r['imbalance'], 0)}",
             _days(r["days_to_full"]),
-            _count(None if r["moves"] is None else r["moves"] - r["reorders"]),
-            _count(r["reorders"]),
+            _count(None if r["moves"] is None else r["moves"] - r["replica_list_changes"]),
+            _count(r["replica_list_changes"]),
             _bytes(r["bytes_moved"]),
             _share(r["disk_full_after"]),
             _times(r["preferred_leaders_after"]),
@@ -136,7 +136,7 @@ def _ranking(rows: list[Row], away: Collection[str]) -> str:
     ]
     heads = (
         "cluster", "brokers", "partitions", "offline", "under min ISR", "log dir errors", "fullest disk", "most preferred leaders", "leader imbalance",
-        "days to full", "moves", "free reorders", "copies", "disk after", "preferred leaders after", "plan",
+        "days to full", "moves", "replica list changes", "copies", "disk after", "preferred leaders after", "plan",
     )  # fmt: skip
     said = (
         "Worst first. Fullest disk: used share of the fullest broker's disks. Most preferred leaders: 1.00x is the "

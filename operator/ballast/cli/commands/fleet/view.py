@@ -92,7 +92,7 @@ def _line(r: dict[str, Any], plan: str | Cell) -> Row:
         Cell(human_count(len(r["log_dir_errors"])), "red" if r["log_dir_errors"] else ""),
         "-" if r["disk_full_before"] is None else human_percent(r["disk_full_before"], 0),
         "-" if r["days_to_full"] is None else f"{r['days_to_full']:.0f}",
-        "-" if r["moves"] is None else human_count(r["moves"] - r["reorders"]),
+        "-" if r["moves"] is None else human_count(r["moves"] - r["replica_list_changes"]),
         _known(r["bytes_moved"], human_bytes),
         plan,
     ]

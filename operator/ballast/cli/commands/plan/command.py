@@ -75,9 +75,9 @@ def balance(*, options: PlanOptions, cluster: ClusterOptions) -> int:
 @plan_options
 @cluster_options
 def leaders(*, measure: Measure | None, options: PlanOptions, cluster: ClusterOptions) -> int:
-    """Bring the number, the traffic and the CPU of leaders within their bands by reorders and elections: no data is moved.
+    """Bring the number, the traffic and the CPU of leaders within their bands by replica list changes and elections: no data is moved.
 
-    With --least counts the result is the least possible maximum of leaders per broker with the fewest reorders; with --least
+    With --least counts the result is the least possible maximum of leaders per broker with the fewest replica list changes; with --least
     bytes it comes with the distance from the lower bound.  Brokers that are drained (--drain) get no leaders.
 
     With --cross-rack partitions are then led where less traffic crosses racks, within ranges that are met, for example

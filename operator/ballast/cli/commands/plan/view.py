@@ -193,7 +193,7 @@ def _leads(balance: dict[str, Any], width: int) -> Any:
 
 def _quality(balance: dict[str, Any]) -> str:
     if balance["measure"] == "counts":
-        return "The least possible maximum, with the fewest reorders."
+        return "The least possible maximum, with the fewest replica list changes."
     bound = human_bytes(balance["bound"])
     return f"The maximum is {balance['gap'] * 100:.3f} % above the lower bound ({bound})."
 
@@ -274,10 +274,10 @@ def _unit(resource: dict[str, Any]) -> str:
 
 
 def _telling(plan: Plan) -> list[Move]:
-    """The first copies and the first reorders: the order of the plan, without one kind hiding the other."""
-    copies = [m for m in plan.moves if not m.is_reorder]
-    reorders = [m for m in plan.moves if m.is_reorder]
-    few = reorders[: max(MOVES_SHOWN // 3, MOVES_SHOWN - len(copies))]
+    """The first copies and the first replica list changes: the order of the plan, without one kind hiding the other."""
+    copies = [m for m in plan.moves if not m.is_list_change]
+    list_changes = [m for m in plan.moves if m.is_list_change]
+    few = list_changes[: max(MOVES_SHOWN // 3, MOVES_SHOWN - len(copies))]
     return [*few, *copies[: MOVES_SHOWN - len(few)]]
 
 

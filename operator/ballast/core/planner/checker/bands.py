@@ -141,7 +141,7 @@ def _costs(state: ClusterState, plan: Plan, loads: Loads) -> list[Finding]:
     untold = any(m.size_bytes < 0 and set(m.new) - set(m.old) for m in plan.moves)
     told = {
         "replica_moves": sum(len(m.adding) for m in plan.moves),
-        "reorders": sum(set(m.old) == set(m.new) for m in plan.moves),
+        "replica_list_changes": sum(set(m.old) == set(m.new) for m in plan.moves),
         "leader_changes": sum(m.old[0] != m.new[0] for m in plan.moves),
         "bytes_moved": None if untold else copied,
         "busiest_bytes": _busiest(state, plan),

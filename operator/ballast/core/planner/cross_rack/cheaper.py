@@ -41,12 +41,12 @@ def with_cheaper_leaders(question: Question, asked: Problem, found: Found) -> Fo
 def with_reasons(
     state: ClusterState, moves: tuple[Move, ...], loads: Loads, policy: CrossRackPolicy
 ) -> tuple[Move, ...]:
-    """Reorders that no range asks for are there to save traffic: the reason of each that does says how much."""
-    rows = [state.index[m.name] for m in moves if m.reason.code == "make-room" and m.is_reorder]
+    """Replica list changes that no range asks for are there to save traffic: the reason of each that does says how much."""
+    rows = [state.index[m.name] for m in moves if m.reason.code == "make-room" and m.is_list_change]
     if not rows or why_unknown(state, loads) is not None:
         return moves
     index = state.broker_index
-    named = [m for m in moves if m.reason.code == "make-room" and m.is_reorder]
+    named = [m for m in moves if m.reason.code == "make-room" and m.is_list_change]
     slots = Slots(
         np.array([row for row, m in zip(rows, named, strict=True) for _ in m.new], np.int64),
         np.array([index[b] for m in named for b in m.new], np.int64),

@@ -9,7 +9,7 @@ from ballast.core.planner.policy import PlannerPolicy
 
 
 def goal(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> Resource | None:
-    """Leaders cost more than followers, so reorders balance a good part of it."""
+    """Leaders cost more than followers, so replica list changes balance a good part of it."""
     if CPU not in loads.known:
         return None
     return Resource(

@@ -16,7 +16,7 @@ from ballast.core.planner.policy import LEADER_BYTES, PlannerPolicy
 
 
 def goal(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> Resource | None:
-    """Followers cost nothing, so reorders do most of it for free."""
+    """Followers cost nothing, so replica list changes do most of it for free."""
     held = disk.goal(state, loads, policy) if LEADER_BYTES in policy.bands else None
     if held is None:
         return None

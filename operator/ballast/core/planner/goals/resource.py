@@ -29,7 +29,7 @@ class Resource:
     counted: bool = False
     """Whole things are counted, so a share is rounded to whole neighbours."""
     leaders_only: bool = False
-    """Followers cost nothing, so reorders alone can balance it."""
+    """Followers cost nothing, so replica list changes alone can balance it."""
     idle: float = 0.0
     """Part of the whole that weighs next to nothing: ranges are wider by it."""
     unit: str = ""

@@ -32,7 +32,7 @@ def why(
     lines.append(
         f"  It copies {human_bytes(None if move.size_unknown else move.bytes_moved)}."
         if move.adding
-        else "  It is a reorder: no byte moves."
+        else "  It is a replica list change: no byte moves."
     )
     lines += [f"  Broker {b}: {_standing(plan, b)}." for b in move.adding]
     lines += [f"  Broker {b} gives its replica up: {_standing(plan, b)}." for b in move.removing]

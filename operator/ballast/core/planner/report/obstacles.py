@@ -271,7 +271,7 @@ def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
     if spent:
         return "limit", spent
     if isinstance(question.intent, Leaders):
-        return "reorders", {}
+        return "replica-list-changes", {}
     r = problem.resources[k]
     largest = int(np.argmax(r.lead)) if len(r.lead) else 0
     fair = float(problem.share[worst, k])

@@ -119,8 +119,9 @@ SAYINGS: Final[Mapping[str, Saying]] = {
     ),
     "band/next-plan": Saying(f"{BAND}disks have no room for what it takes until this plan has run", PLAN_AGAIN),
     "band/limit": Saying(f"{BAND}{SPENT}", "Allow more bytes, or plan again when this plan is done."),
-    "band/reorders": Saying(
-        f"{BAND}no plan that only reorders replica lists was found", "Use ballast plan balance, which may move data."
+    "band/replica-list-changes": Saying(
+        f"{BAND}no plan that only changes the order of replica lists was found",
+        "Use ballast plan balance, which may move data.",
     ),
     "band/one-replica": Saying(
         f"{BAND}one replica of {{partition}} alone is {{share:whole}} of a broker's share",

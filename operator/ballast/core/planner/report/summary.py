@@ -37,7 +37,7 @@ def summary_of(
     was, will = ranges_of(state, question.loads, policy, intent.selection), ranges(problem, policy, after)
     out: dict[str, Any] = {
         "replica_moves": sum(len(m.adding) for m in moves),
-        "reorders": sum(m.is_reorder for m in moves),
+        "replica_list_changes": sum(m.is_list_change for m in moves),
         "leader_changes": sum(m.old[0] != m.new[0] for m in moves),
         "bytes_moved": None if copying.unknown else sum(m.bytes_moved for m in moves),
         "busiest_bytes": copying.busiest,

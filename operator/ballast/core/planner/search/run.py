@@ -1,4 +1,4 @@
-"""The search: free reorders, then moves at a falling price, then moves and swaps, again and again from the best plan.
+"""The search: free replica list changes, then moves at a falling price, then moves and swaps, again and again from the best plan.
 
 Every step is deterministic.  How much is tried depends on the size of the cluster alone, never on a clock.
 """
@@ -115,7 +115,7 @@ class _Search:
         return self.tries > TRIES
 
     def leaders(self, leader_change_cost: int = 0) -> int:
-        """Reorders: first those that must, then those that help, until none does; returns how many."""
+        """Replica list changes: first those that must, then those that help, until none does; returns how many."""
         costs = self.world.costs
         rows = self.shift_rows if self.shift else self.forced_rows
         changed = 0
@@ -200,7 +200,7 @@ class _Search:
         )
 
     def descend(self, prices: tuple[int, ...]) -> None:
-        """Sweeps at falling prices, with reorders between them."""
+        """Sweeps at falling prices, with replica list changes between them."""
         for price in prices:
             self.sweep(price)
             self.leaders(self.leader_change_cost(price))
@@ -211,7 +211,7 @@ class _Search:
         for n in range(SETTLE_ROUNDS):
             if not self.world.excess:
                 return
-            # Where nothing changed in a round at no price, no sweep and no reorder will find more than it did.
+            # Where nothing changed in a round at no price, no sweep and no replica list change will find more than it did.
             changed = 0 if still else self.sweep(price)
             shifted = 0 if still else self.leaders()
             changed += self.swap(

@@ -85,7 +85,7 @@ class Plan(Part):
     reasons: list[Reason]
     resources: list[ResourceSummary]
     brokers: list[BrokerSummary]
-    reorders: int
+    replica_list_changes: int
     """Replica lists whose order alone changes."""
     throttle: Text
     """``auto``, ``none``, or ``fixed``: how copies are throttled when this plan runs."""

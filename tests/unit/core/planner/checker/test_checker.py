@@ -150,7 +150,7 @@ def true_to_itself(made: Plan, state: ClusterState, loads: Loads) -> Plan:
 
     def change(s: dict[str, Any]) -> None:
         s["replica_moves"] = sum(len(m.adding) for m in made.moves)
-        s["reorders"] = sum(m.is_reorder for m in made.moves)
+        s["replica_list_changes"] = sum(m.is_list_change for m in made.moves)
         s["leader_changes"] = sum(m.old[0] != m.new[0] for m in made.moves)
         s["bytes_moved"] = made.bytes_moved
         s["busiest_bytes"] = copying_of(made.moves, leader_in(state)).busiest
@@ -328,7 +328,7 @@ def test_pouring_fills_every_vessel_to_one_level_or_to_the_brim(
 
 
 def test_leader_bytes_are_balanced_where_a_band_is_named() -> None:
-    """Equal counts of leaders, unequal bytes: reorders repair it, and without the band nothing is done."""
+    """Equal counts of leaders, unequal bytes: replica list changes repair it, and without the band nothing is done."""
     sizes = tuple(n << 24 for n in (9, 9, 9, 9, 1, 1, 1, 1))
     state = cluster(*[(1, 2)] * 4, *[(2, 1)] * 4, brokers=2, sizes=sizes)
     assert plan(state, Balance(), policy=POLICY).is_empty

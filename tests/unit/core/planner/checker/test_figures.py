@@ -49,8 +49,10 @@ def test_a_plan_that_tells_itself_as_it_is_passes() -> None:
     assert judged(honest(), intent=Decommission(brokers=frozenset({6}))) == []
 
 
-@pytest.mark.parametrize("key", ["replica_moves", "reorders", "leader_changes", "bytes_moved", "busiest_bytes"])
-@pytest.mark.parametrize("intent", ["copies", "reorders"])
+@pytest.mark.parametrize(
+    "key", ["replica_moves", "replica_list_changes", "leader_changes", "bytes_moved", "busiest_bytes"]
+)
+@pytest.mark.parametrize("intent", ["copies", "replica_list_changes"])
 def test_a_figure_of_the_plan_that_is_not_so_is_found(key: str, intent: str) -> None:
     """One more than it is, or none at all."""
     moves = MOVES if intent == "copies" else (move("t-0", 2, 1),)
@@ -65,10 +67,10 @@ def test_a_figure_of_the_plan_that_is_not_so_is_found(key: str, intent: str) -> 
 
 
 def test_the_figures_of_a_plan_are_counted_from_its_moves() -> None:
-    """Three copies, no reorder, one other leader; broker 6 takes in all of it."""
+    """Three copies, no replica list change, one other leader; broker 6 takes in all of it."""
     made = honest(*MOVES)
-    counted = {k: made.summary[k] for k in ("replica_moves", "reorders", "leader_changes", "bytes_moved")}
-    assert counted == {"replica_moves": 3, "reorders": 0, "leader_changes": 1, "bytes_moved": 300}
+    counted = {k: made.summary[k] for k in ("replica_moves", "replica_list_changes", "leader_changes", "bytes_moved")}
+    assert counted == {"replica_moves": 3, "replica_list_changes": 0, "leader_changes": 1, "bytes_moved": 300}
     assert made.summary["busiest_bytes"] == 300
     out = honest(move("u-1", 1, 6), move("u-2", 1, 2, 3), move("u-0", 6, 5), **ADMITTED)
     assert judged(out) == []
@@ -145,9 +147,9 @@ def test_an_empty_partition_is_of_a_known_size() -> None:
 
 def test_a_partition_of_unknown_size_that_is_only_reordered_leaves_the_sums_known() -> None:
     """Nothing of it is copied."""
-    reorder = replace(move("t-0", 2, 1), size_bytes=-1)
-    assumed = replace(LOADS, assumed=np.arange(len(LOADS)) == STATE.index[reorder.name])
-    made = honest(reorder, **ADMITTED)
+    list_change = replace(move("t-0", 2, 1), size_bytes=-1)
+    assumed = replace(LOADS, assumed=np.arange(len(LOADS)) == STATE.index[list_change.name])
+    made = honest(list_change, **ADMITTED)
     assert made.summary["bytes_moved"] == 0
     assert [f for f in judged(made, intent=Leaders(), loads=assumed) if f[0] == "sum"] == []
 

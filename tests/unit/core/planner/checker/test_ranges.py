@@ -85,7 +85,7 @@ def test_a_plan_without_moves_is_judged_by_the_trigger_and_one_with_moves_by_the
 
 
 def test_leaders_are_judged_by_what_leaders_alone_cost() -> None:
-    """Bytes and replicas that no reorder changes are no affair of that plan."""
+    """Bytes and replicas that no replica list change touches are no affair of that plan."""
     state = cluster((1, 2), (1, 2), (1, 3), (1, 2), brokers=3)
     asked = Leaders()
     assert balance(state, intent=asked) == [("band", "broker 1")]

@@ -346,7 +346,7 @@ def test_leaders_go_to_the_producers_rack_as_far_as_ranges_allow() -> None:
     made = plan(state, Leaders(), loads=loads, policy=policy)
     led = [int(b) for b in state_after(state, made.moves).preferred]
     assert led.count(1) == 7
-    assert all(m.is_reorder for m in made.moves)
+    assert all(m.is_list_change for m in made.moves)
     told = made.summary["cross_rack"]
     assert told["before"]["bytes_per_s"] - told["after"]["bytes_per_s"] == 2 * MIB * 7
     assert told["before"]["cost_per_day"] == pytest.approx(48 / 1024 * 86_400 * 0.02)

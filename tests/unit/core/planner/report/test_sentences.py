@@ -184,9 +184,9 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
         "Allow more bytes, or plan again when this plan is done.",
     ),
     (
-        "band/reorders",
+        "band/replica-list-changes",
         RANGE,
-        f"{AWAY}no plan that only reorders replica lists was found",
+        f"{AWAY}no plan that only changes the order of replica lists was found",
         "Use ballast plan balance, which may move data.",
     ),
     (

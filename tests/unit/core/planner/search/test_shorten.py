@@ -84,7 +84,7 @@ def test_a_time_is_not_told_where_a_size_is_unknown() -> None:
     assert copying_of([known], lambda _: 2).busiest == 10
     unknown = replace(known, partition=1, size_bytes=-1)
     assert copying_of([known, unknown], lambda _: 2).busiest is None
-    reorder = replace(unknown, new=(2, 1))
-    copying = copying_of([known, reorder], lambda _: 2)
+    list_change = replace(unknown, new=(2, 1))
+    copying = copying_of([known, list_change], lambda _: 2)
     assert (copying.busiest, copying.sent[2], copying.received[3]) == (10, 10, 10)
     assert copying_of([known], lambda _: -1).sent == {}
