@@ -23,7 +23,7 @@ DISK_USE, IN_USE, OUT_USE, CPU_USE = 0.45, 0.15, 0.22, 0.30
 
 
 def make(
-    *, brokers: int, racks: int, topics: int, partitions: int, seed: int, new: int = 0, dead: int = 0, factor: int = 3
+    *, brokers: int, racks: int, topics: int, partitions: int, seed: int, new: int = 0, down: int = 0, factor: int = 3
 ) -> tuple[list[str], list[str]]:
     """Rows of ``brokers.csv`` and ``partitions.csv``, headers included."""
     rng = np.random.default_rng(seed)
@@ -49,7 +49,7 @@ def make(
     lists = _lead(rng, rng.normal(0, 0.3, brokers), lists)
     head = ["broker,rack,state,disk_mb,nw_in_kbs,nw_out_kbs,cpu_pct"]
     for b in range(brokers):
-        state = "DEAD" if b < dead else "NEW" if b >= brokers - new else "ALIVE"
+        state = "DEAD" if b < down else "NEW" if b >= brokers - new else "ALIVE"
         head.append(f"{b},r{rack[b]},{state},{DISK_MB},{NET_KBS},{NET_KBS},{CPU_PCT}")
     rows = [
         "topic,partition,replicas,size_mb,bytes_in_kbs,consumer_out_kbs,repl_out_kbs,cpu_leader_pct,cpu_follower_pct"
@@ -116,7 +116,7 @@ def main() -> None:
     for name, default in (("brokers", 100), ("racks", 5), ("topics", 800), ("partitions", 16_667), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--new", type=int, default=0, help="brokers that hold nothing yet")
-    parser.add_argument("--dead", type=int, default=0, help="brokers that died")
+    parser.add_argument("--down", type=int, default=0, help="brokers that died")
     parser.add_argument("--factor", type=int, default=3, help="replicas of each partition")
     said = vars(parser.parse_args())
     out: Path = said.pop("out")

@@ -230,7 +230,9 @@ def reorder_example() -> str:
     return (
         "broker                   " + "".join(f"{b:>4}" for b in range(6)) + "\n"
         "preferred leaders before " + "".join(f"{n:>4}" for n in before) + "\n"
-        "preferred leaders after  " + "".join(f"{n:>4}" for n in after) + f"\nreplica list changes {moves}, bytes moved 0"
+        "preferred leaders after  "
+        + "".join(f"{n:>4}" for n in after)
+        + f"\nreplica list changes {moves}, bytes moved 0"
     )
 
 

@@ -1,6 +1,6 @@
 """Makes mixed clusters: two or three generations of hardware, uneven racks, replication factors side by side, giants.
 
-Thousands of partitions may be empty, brokers nearly full, dead or new.  The same seed gives the same cluster.
+Thousands of partitions may be empty, brokers nearly full, down or new.  The same seed gives the same cluster.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ def mixed(seed: int, *, brokers: int = 12, partitions: int = 400) -> Case:
     speed = np.array([GENERATIONS[k][1] for k in kind])
     racks = int(rng.integers(3, 6))
     rack = np.concatenate((np.arange(racks), rng.integers(0, racks, brokers - racks)))
-    dead, new = int(rng.random() < 0.25), int(rng.random() < 0.25)
+    down, new = int(rng.random() < 0.25), int(rng.random() < 0.25)
     factor = rng.choice([1, 2, 3, 3, 3, 3], partitions)
     size, rate, out = _figures(rng, partitions)
     lists = _lists(rng, disk, rack, factor, new)
-    per_disk = float((size * factor).sum()) / disk[dead:].sum() / rng.uniform(0.35, 0.7)
+    per_disk = float((size * factor).sum()) / disk[down:].sum() / rng.uniform(0.35, 0.7)
     members = tuple(
         Broker(
             b,
             rack=f"z{rack[b]}",
-            alive=b >= dead,
+            alive=b >= down,
             log_dirs=(LogDir("/d", int(disk[b] * per_disk)),),
             log_dirs_known=True,
         )
@@ -47,7 +47,7 @@ def mixed(seed: int, *, brokers: int = 12, partitions: int = 400) -> Case:
     topics = max(partitions // 20, 1)
     rows = []
     for p, replicas in enumerate(lists):
-        alive = tuple(b for b in replicas if b >= dead)
+        alive = tuple(b for b in replicas if b >= down)
         leader = alive[0] if alive else -1
         rows.append(
             PartitionRow(

@@ -159,7 +159,7 @@ def _mixed(seed: int, options: argparse.Namespace) -> list[object]:
     after = case.moved(new)
     again = plan(after.state, Balance(), loads=after.loads, policy=policy)
     found = score(case, new)
-    broken = sum(found[rule] for rule in ("rack_breaches", "twins", "on_dead", "factor_changed"))
+    broken = sum(found[rule] for rule in ("rack_breaches", "twins", "on_down", "factor_changed"))
     return [
         f"seed {seed}: {len(case.state.brokers):,} brokers, {len(case.state.partitions):,} partitions",
         _over(made),

@@ -47,7 +47,7 @@ def score(case: Case, new: Lists) -> dict[str, Any]:
         "bands": bands,
         "rack_breaches": sum(len({rack[at[b]] for b in m}) < min(len(m), len(set(rack))) for m in new_lists),
         "twins": sum(len(set(m)) < len(m) for m in new_lists),
-        "on_dead": sum(not alive[at[b]] for m in new_lists for b in m),
+        "on_down": sum(not alive[at[b]] for m in new_lists for b in m),
         "factor_changed": sum(len(old_lists[i]) != len(new_lists[i]) for i in changed),
         "partitions_changed": len(changed),
         "replica_moves": sum(added),
@@ -66,8 +66,8 @@ def crude_bound(case: Case, band: float) -> int:
     for broker, size in zip(p.replica.tolist(), case.loads.size_bytes[rows].tolist(), strict=True):
         held[broker] += size
     mean = sum(held.values()) / len(alive)
-    dead = sum(size for b, size in held.items() if b not in alive)
-    over = sum(max(held[b] - mean * (1 + band), 0) for b in alive) + dead
+    down = sum(size for b, size in held.items() if b not in alive)
+    over = sum(max(held[b] - mean * (1 + band), 0) for b in alive) + down
     under = sum(max(mean * (1 - band) - held[b], 0) for b in alive)
     return int(max(over, under))
 

@@ -40,7 +40,7 @@ def test_a_run_outlives_controller_source_and_destination(
 ) -> None:
     """Each of them is killed, frozen or cut off in mid-move, and comes back.
 
-    Without its controller the run waits and says so.  Without its destination the move is stalled, and the dead broker
+    Without its controller the run waits and says so.  Without its destination the move is stalled, and the down broker
     named.  Without its source it is copied from another replica.  Each time the same process goes on by itself, and in the
     end it can still restore everything.
     """
@@ -102,7 +102,7 @@ def lose_source(at: Scene, proof: Proof, cluster: ContainerCluster, run: Life, w
     until(lambda: source in at.in_sync(proof.name(0)), within_s=120)
 
 
-def test_a_run_that_ends_while_its_source_is_dead_pays_later(
+def test_a_run_that_ends_while_its_source_is_down_pays_later(
     at: Scene, lives: Lives, containers_cluster: ContainerCluster
 ) -> None:
     """The move finishes without it; the journal keeps its throttle to restore, which the next start does once it is back."""

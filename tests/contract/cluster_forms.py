@@ -226,7 +226,7 @@ class SandboxHands:
         self._broken[broker] = (folder, away)
 
     def start(self, broker: int) -> None:
-        """SIGCONT for a frozen broker, a new process for a dead one or one that has lost a log dir."""
+        """SIGCONT for a frozen broker, a new process for a down one or one that has lost a log dir."""
         if broker in self._paused:
             self._paused.remove(broker)
             self._sandbox.resume_broker(broker)

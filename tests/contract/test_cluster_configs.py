@@ -105,10 +105,10 @@ def test_a_brokers_rate_and_the_default_for_all_are_told_apart(form: ClusterForm
     form.until(lambda: value(form, one, LEADER_RATE) is None, "nothing is left")
 
 
-def test_a_dead_brokers_config_cannot_be_changed_now(broken: ClusterForm) -> None:
+def test_a_down_brokers_config_cannot_be_changed_now(broken: ClusterForm) -> None:
     """The change is reported as not done, so that it can be tried again; the others are done."""
     broken.hands.kill(3)
-    broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as dead")
+    broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as down")
     one, three = (ConfigResource("broker", n) for n in ("1", "3"))
     outcomes = broken.cluster.alter_configs([ConfigChange(r, LEADER_RATE, "set", "9000000") for r in (one, three)])
     assert outcomes[one] == OK

@@ -323,11 +323,11 @@ def test_a_replica_moves_to_the_brokers_other_log_dir(form: ClusterForm) -> None
     assert outcome.code == "LOG_DIR_NOT_FOUND"
 
 
-def test_a_move_onto_a_dead_broker_never_arrives(broken: ClusterForm) -> None:
+def test_a_move_onto_a_down_broker_never_arrives(broken: ClusterForm) -> None:
     """ZooKeeper controllers refuse it; KRaft takes it, nothing arrives, and it can be cancelled."""
     name = TopicPartition(broken.topic({0: (1, 2)}), 0)
     broken.hands.kill(3)
-    broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as dead")
+    broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as down")
     if "zookeeper" in broken.cluster.snapshot(log_dirs=False).api:
         (outcome,) = broken.cluster.alter_reassignments({name: (1, 3)}).values()
         assert outcome.code == "INVALID_REPLICA_ASSIGNMENT"

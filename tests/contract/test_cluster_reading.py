@@ -159,11 +159,11 @@ def test_a_topics_min_isr_is_the_one_in_force(form: ClusterForm) -> None:
     assert state.topics[state.topic_index[plain]].min_isr == 1
 
 
-def test_a_dead_broker_leaves_a_gap_and_no_zeros(broken: ClusterForm) -> None:
+def test_a_down_broker_leaves_a_gap_and_no_zeros(broken: ClusterForm) -> None:
     """Its replicas stay listed, fall out of the ISR, and have unknown sizes; the gap is named."""
     topic = broken.topic({0: (3, 1), 1: (1, 3)})
     broken.hands.kill(3)
-    broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as dead")
+    broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as down")
 
     def left() -> bool:
         states = broken.cluster.partitions([TopicPartition(topic, 0), TopicPartition(topic, 1)])
@@ -184,9 +184,9 @@ def test_a_dead_broker_leaves_a_gap_and_no_zeros(broken: ClusterForm) -> None:
     assert on_three.any()
     assert (p.size_bytes[on_three] == UNKNOWN).all()
     assert (p.size_bytes[~on_three] >= 0).all()
-    dead = state.broker(3)
-    assert dead is not None
-    assert not dead.alive
+    down = state.broker(3)
+    assert down is not None
+    assert not down.alive
     assert any(g.subject == "broker 3" and g.missing == "log dirs" for g in state.gaps)
 
 
@@ -260,7 +260,7 @@ def test_a_frozen_broker_costs_a_bounded_wait(broken: ClusterForm) -> None:
         return any(g.subject == "broker 3" for g in states[-1].gaps) and not (frozen.alive and frozen.reachable)
 
     # On a busy machine it may answer once more before it stands still, and one of its questions without the others.
-    broken.until(told, "the frozen broker counts as dead or unreachable, and its answers are missing")
+    broken.until(told, "the frozen broker counts as down or unreachable, and its answers are missing")
     state = states[-1]
     assert all(b.reachable for b in state.brokers if b.id != 3)
     assert (state.partitions.size_bytes[state.partitions.replica == 3] == UNKNOWN).all()
@@ -271,7 +271,7 @@ def test_a_broker_that_comes_back_is_read_again(broken: ClusterForm) -> None:
     """After a restart the same connection object finds it, alive, in sync and with sizes."""
     broken.topic({0: (3, 1)})
     broken.hands.kill(3)
-    broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as dead")
+    broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as down")
     broken.hands.start(3)
 
     def back() -> bool:

@@ -222,7 +222,7 @@ def test_a_standby_does_nothing_and_takes_over_when_the_leader_is_gone(
     assert leader.board.view.role is Role.STANDBY
 
 
-def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: SimClock) -> None:
+def test_a_down_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: SimClock) -> None:
     """Within the grace nothing is moved; after it every replica has a living home and no throttle is left."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
@@ -236,7 +236,7 @@ def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: S
     assert leader.board.view.balance == BalanceView()
     wait(leader, leader.policy.caution.down_broker_grace_s)
     said = check_repair(leader)
-    assert "Broker 1 has been gone" in said
+    assert "Broker 1 has been down" in said
     assert "Run run-1 started" in said
     wait(leader, 5)
     assert all(1 not in p.replicas for p in cluster.world.partitions())
@@ -246,7 +246,7 @@ def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: S
 
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.APPROVE])
-def test_within_its_grace_a_dead_broker_is_told_what_follows_in_the_mode_of_repair(leader: Rig, mode: Mode) -> None:
+def test_within_its_grace_a_down_broker_is_told_what_follows_in_the_mode_of_repair(leader: Rig, mode: Mode) -> None:
     """Nothing is rebuilt unless a person approves it, and the sentence does not say that it is."""
     leader.policy = DaemonPolicy(mode=mode)
     cluster = leader.cluster
@@ -306,7 +306,7 @@ def test_what_cannot_be_rebuilt_is_named(leader: Rig) -> None:
     check_repair(leader)
     wait(leader, leader.policy.actions.repair.cool_down_s + 60)
     said = check_repair(leader)
-    assert re.fullmatch(r"Broker 1 has been gone for longer than 30 min\. orders-\d+: .+\.", said), said
+    assert re.fullmatch(r"Broker 1 has been down for longer than 30 min\. orders-\d+: .+\.", said), said
 
 
 def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Rig) -> None:
@@ -454,7 +454,7 @@ def test_nothing_planned_before_a_run_ended_is_started_after_it(leader: Rig, wor
     assert "Preferred leaders OK" in check_leaders(leader)
 
 
-def test_a_throttle_that_a_dead_broker_kept_is_restored_when_it_returns(leader: Rig, world: SimWorld) -> None:
+def test_a_throttle_that_a_down_broker_kept_is_restored_when_it_returns(leader: Rig, world: SimWorld) -> None:
     """By the daemon that runs on, without another run or restart; until then it is owed, and no attempt is made."""
     rate = Setting("broker", "3", FOLLOWER_RATE)
     assert leader.journal is not None
@@ -484,9 +484,9 @@ def test_guards_that_hold_a_run_back_are_counted(leader: Rig) -> None:
     leader.refused = lambda kind, code: heard.append((kind, code))
     assert isinstance(leader.run_controller, DriverRunController)
     name = TopicPartition("orders", 0)
-    dead = verdict("destination-down", 3, broker=3, partition=name)
+    down = verdict("destination-down", 3, broker=3, partition=name)
     least = verdict("at-min-isr", name, partition=name, in_sync=(1,))
-    verdicts = [dead, least, least]
+    verdicts = [down, least, least]
     leader.run_controller.hear(Refusing(tuple(verdicts)))
     leader.run_controller.hear(Refusing(()))
     assert heard == [("run", "at-min-isr"), ("run", "destination-down")]

@@ -165,7 +165,7 @@ def test_a_broker_waits_for_the_rest_of_its_rack_and_is_then_rebuilt(clock: SimC
     lose(world, context, 3, 6)
     come_back(world, context, 3)
     said = check_repair(context)
-    assert "Broker 6 has been gone for longer than 30 min. Broker 6 waits until 20" in said
+    assert "Broker 6 has been down for longer than 30 min. Broker 6 waits until 20" in said
     assert "UTC: broker 3 of its rack came up, and the rest usually follows." in said
     (absence,) = context.board.view.absences
     left_ms = absence.repair_at_ms - clock.now_ms()
@@ -214,7 +214,7 @@ def test_a_broker_of_another_rack_does_not_wait(clock: SimClock) -> None:
     lose(world, context, 1, 3, 6)
     come_back(world, context, 3)
     said = check_repair(context)
-    assert "Brokers 1, 6 have been gone for longer than 30 min. Broker 6 waits until" in said
+    assert "Brokers 1, 6 have been down for longer than 30 min. Broker 6 waits until" in said
     assert "Run run-1 started" in said
     assert (left_on(world, 1), left_on(world, 6) > 0) == (0, True)
 

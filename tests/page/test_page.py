@@ -645,7 +645,7 @@ def test_nothing_is_offered_while_the_cluster_is_unreachable(show: Show, open_pa
         ({"min_isr_unknown": 2}, "2 partitions may be under min ISR"),
     ],
 )
-def test_a_dead_brokers_countdown_is_beside_whatever_is_worse(
+def test_a_down_brokers_countdown_is_beside_whatever_is_worse(
     show: Show, open_page: Open, counts: dict[str, Any], first: str
 ) -> None:
     """In the headline, or in the line under it where partitions lack more than replicas; by the mode of repair, counting by itself."""
@@ -660,7 +660,7 @@ def test_a_dead_brokers_countdown_is_beside_whatever_is_worse(
     expect(line).not_to_have_text(told)
 
 
-def test_of_several_dead_brokers_the_next_repair_counts_down(show: Show, open_page: Open) -> None:
+def test_of_several_down_brokers_the_next_repair_counts_down(show: Show, open_page: Open) -> None:
     """The one whose replicas are rebuilt first, whatever its number."""
     absences = tuple(
         Absence(broker=b, since_ms=now_ms(), repair_at_ms=now_ms() + s * 1000) for b, s in ((3, 7200), (4, 600))

@@ -218,7 +218,7 @@ def opened(sandbox: Sandbox) -> Iterator[Cluster]:
 
 
 def test_a_day_of_an_operator(own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_path: Path) -> None:
-    """Dead, repaired, returned, added, drained, one replica killed in mid-batch: balanced at the end, nothing lost or left."""
+    """Down, repaired, returned, added, drained, one replica killed in mid-batch: balanced at the end, nothing lost or left."""
     sandbox = own_cluster(brokers=5, racks=1, heap_mib=192)
     sandbox.stop_broker(5)
     orders(sandbox)

@@ -1,4 +1,4 @@
-"""All brokers dead, or frozen: the daemon says so and offers nothing, until they answer again; so does ``ballast status``."""
+"""All brokers down, or frozen: the daemon says so and offers nothing, until they answer again; so does ``ballast status``."""
 
 from __future__ import annotations
 

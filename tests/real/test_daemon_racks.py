@@ -112,7 +112,7 @@ def test_a_rack_that_is_down_is_neither_evacuated_nor_squeezed_into_the_others(
 
     for broker in LOST:
         sandbox.kill_broker(broker)
-    until("both past their grace", lambda: "have been gone for longer" in said(daemon), daemons)
+    until("both past their grace", lambda: "have been down for longer" in said(daemon), daemons)
     first, second = LOST
     sandbox.start_broker(first)
     until("the wait", lambda: f"Broker {second} waits until" in said(daemon), daemons)

@@ -351,7 +351,7 @@ def test_requests_are_heard_again_after_their_topic_was_deleted(journal: TopicJo
     other.close()
 
 
-def test_the_journal_is_watched_beside_a_dead_broker(own_cluster: ClusterFactory) -> None:
+def test_the_journal_is_watched_beside_a_down_broker(own_cluster: ClusterFactory) -> None:
     """The one that the client took for the controller when it last heard: it asked that one, and no other, for a minute and more."""
     sandbox = own_cluster(brokers=3)
     admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})

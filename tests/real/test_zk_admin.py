@@ -186,7 +186,7 @@ def test_one_znode_for_a_large_election_is_too_large_and_ours_are_not(kazoo: Kaz
     until(lambda: bool(kazoo.connected), "the session is back")
 
 
-def test_an_election_of_a_dead_preferred_leader_says_so(own_cluster: Callable[..., Sandbox]) -> None:
+def test_an_election_of_a_down_preferred_leader_says_so(own_cluster: Callable[..., Sandbox]) -> None:
     """Its broker is down: the outcome is Kafka's own, and the partition keeps its leader."""
     sandbox = own_cluster(kafka_version="2.3.1", mode="zookeeper")
     assert sandbox.zookeeper is not None

@@ -289,7 +289,7 @@ class Proof:
         return records.get(f"move/{run_id}/{name}") or {}
 
     def _watch_isr(self, _elapsed: float) -> None:
-        """Only dead brokers may push a partition under its min ISR."""
+        """Only down brokers may push a partition under its min ISR."""
         least_of = {name: topic.min_isr for name, topic in self.world.topics.items()}
         for partition in self.world.partitions():
             least = least_of[partition.topic]

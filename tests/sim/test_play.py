@@ -116,7 +116,7 @@ def test_what_producers_write_meanwhile_is_copied_too() -> None:
     assert next(b for b in busy.brokers if b.broker == 2).in_usual == pytest.approx(12 * MB / 2)
 
 
-def test_a_broker_that_dies_and_stays_dead_leaves_the_run_waiting() -> None:
+def test_a_broker_that_dies_and_stays_down_leaves_the_run_waiting() -> None:
     """The play ends all the same, names the time of the death, and says what hurts."""
     out, made = played(Death(brokers=frozenset({4})), replace(SLOW, moves_in_per_broker=1))
     assert out.status == "waiting"
@@ -199,7 +199,7 @@ def _keys(document: object) -> object:
 
 
 def test_simulate_tells_a_person(tmp_path: Path) -> None:
-    """The time, the peaks and the dead, in words."""
+    """The time, the peaks and the brokers that are down, in words."""
     snapshot, plan_file = written(tmp_path)
     text = run("simulate", plan_file, "--snapshot", snapshot, "--throttle", "10MB", "--kill-broker", 4, "--at", "10s")
     assert "still be waiting" in text

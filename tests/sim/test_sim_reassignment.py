@@ -101,8 +101,8 @@ def test_partial_success() -> None:
     assert outcomes[missing].code == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-def test_dead_destination_stays_pending_until_it_returns() -> None:
-    """KRaft accepts a dead destination; the move ends when the broker is back, not before."""
+def test_down_destination_stays_pending_until_it_returns() -> None:
+    """KRaft accepts a down destination; the move ends when the broker is back, not before."""
     sim = cluster()
     sim.world.kill(3)
     sim.world.clock.sleep(10)
@@ -113,9 +113,9 @@ def test_dead_destination_stays_pending_until_it_returns() -> None:
     wait(sim)
 
 
-def test_dead_destination_is_refused_by_zookeeper_controllers() -> None:
+def test_down_destination_is_refused_by_zookeeper_controllers() -> None:
     """The older controller checks that new brokers are alive."""
-    sim = cluster(physics=Physics(refuse_dead_targets=True))
+    sim = cluster(physics=Physics(refuse_down_targets=True))
     sim.world.kill(3)
     sim.world.clock.sleep(10)
     assert sim.alter_reassignments({T0: (3, 2)})[T0].code == "INVALID_REPLICA_ASSIGNMENT"
@@ -191,7 +191,7 @@ def test_nothing_acked_is_lost_when_a_leader_dies_in_mid_move() -> None:
 
 
 def test_the_last_in_sync_replica_keeps_its_place() -> None:
-    """With no other replica in sync the partition has no leader, and the dead replica stays in the ISR."""
+    """With no other replica in sync the partition has no leader, and the offline replica stays in the ISR."""
     sim = cluster()
     sim.world.kill(2)
     sim.world.clock.sleep(10)
@@ -242,7 +242,7 @@ def test_an_absent_controller_stops_changes_and_not_reading() -> None:
 
 
 def test_snapshot_tells_the_union_apart() -> None:
-    """``target`` and ``settled`` come out of the union that metadata shows; a dead broker has no host."""
+    """``target`` and ``settled`` come out of the union that metadata shows; a down broker has no host."""
     sim = cluster()
     sim.alter_reassignments({T0: (3, 2)})
     sim.world.clock.sleep(1)

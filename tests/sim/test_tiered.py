@@ -62,7 +62,7 @@ def test_a_follower_that_was_away_goes_on_at_the_local_log_start() -> None:
     sim = tiered(inbound_bytes_per_s=MB)
     sim.world.kill(2)
     sim.world.clock.sleep(200)
-    assert sim.world.brokers[2].health is BrokerHealth.DEAD
+    assert sim.world.brokers[2].health is BrokerHealth.DOWN
     sim.world.start(2)
     sim.world.clock.sleep(60)
     partition = sim.world.partition("t", 0)

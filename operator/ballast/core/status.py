@@ -151,7 +151,7 @@ class ClusterStatus:
     """When it was begun again."""
 
     @property
-    def dead_brokers(self) -> tuple[int, ...]:
+    def down_brokers(self) -> tuple[int, ...]:
         """Brokers that are not alive and hold replicas."""
         return tuple(b.broker.id for b in self.brokers if not b.broker.alive and b.replicas)
 
@@ -183,7 +183,7 @@ class ClusterStatus:
     @property
     def broken(self) -> bool:
         """Partitions, brokers or log dirs are not well."""
-        return bool(self.unhealthy.any or self.dead_brokers or self.unreachable_brokers or self.bad_log_dirs)
+        return bool(self.unhealthy.any or self.down_brokers or self.unreachable_brokers or self.bad_log_dirs)
 
     @property
     def needs_attention(self) -> bool:

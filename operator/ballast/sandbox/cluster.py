@@ -204,7 +204,7 @@ class Sandbox:
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """The ids of the brokers, dead ones too."""
+        """The ids of the brokers, down ones too."""
         return self.spec.broker_ids
 
     @property

@@ -60,7 +60,7 @@ def even(brokers: Sequence[int], racks: Mapping[int, str | None], count: int, co
     for row in range(count):
         start = row % len(brokers)
         turn = [*brokers[start:], *brokers[:start]]
-        # Followers start elsewhere on each lap, so that a dead broker's load falls on all others.
+        # Followers start elsewhere on each lap, so that a down broker's load falls on all others.
         shift = (row // len(brokers)) % max(1, len(turn) - 1)
         rest = [*turn[1 + shift :], *turn[1 : 1 + shift]]
         chosen = [turn[0]]

@@ -71,7 +71,7 @@ class SandboxSpec:
     heap_mib: int = 256
     """Upper limit of each JVM's heap."""
     session_timeout_ms: int = 4000
-    """After how long without a heartbeat a broker counts as dead."""
+    """After how long without a heartbeat a broker counts as down."""
     broker_configs: dict[str, str] = field(default_factory=dict)
     """Further broker settings; they win over the sandbox's own."""
     controller_configs: dict[str, str] = field(default_factory=dict)

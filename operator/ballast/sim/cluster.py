@@ -1,7 +1,7 @@
 """A simulated cluster behind ``ports.Cluster``: what a client may see of a ``SimWorld``, and what it may ask of it.
 
 Every call costs simulated time.  Metadata (leaders, replicas, ISRs) shows changes late; the list of reassignments comes from
-the controller and is never late.  Dead brokers refuse, frozen ones cost the whole timeout; neither gives log dirs or takes
+the controller and is never late.  Down brokers refuse, frozen ones cost the whole timeout; neither gives log dirs or takes
 configs.  Outcomes carry Kafka's error names.
 """
 

@@ -60,8 +60,8 @@ class SimController:
                 return Outcome(False, "INVALID_REPLICA_ASSIGNMENT", sentence)
             if target.count(broker) > 1:
                 return Outcome(False, "INVALID_REPLICA_ASSIGNMENT", f"{prefix} the broker {broker} more than once.")
-            dead = broker not in partition.replicas and self._brokers[broker].fenced
-            if dead and self._physics.refuse_dead_targets:
+            down = broker not in partition.replicas and self._brokers[broker].fenced
+            if down and self._physics.refuse_down_targets:
                 sentence = f"Replica assignment has brokers that are not alive: {broker}."
                 return Outcome(False, "INVALID_REPLICA_ASSIGNMENT", sentence)
         before = len(partition.replicas) - len(partition.adding)

@@ -25,7 +25,7 @@ class BrokerHealth(enum.Enum):
     """What has become of a broker's process."""
 
     UP = "up"
-    DEAD = "dead"
+    DOWN = "down"
     """Connections are refused at once."""
     FROZEN = "frozen"
     """Connections stay open and the broker does not answer."""
@@ -47,8 +47,8 @@ class Physics:
     """How long a broker may be silent before it is fenced, in seconds."""
     replica_lag_s: float = 30.0
     """How long a follower may lag before it leaves the ISR (``replica.lag.time.max.ms``), in seconds."""
-    refuse_dead_targets: bool = False
-    """ZooKeeper controllers refuse a dead destination; KRaft's accept it and the move stays pending."""
+    refuse_down_targets: bool = False
+    """ZooKeeper controllers refuse a down destination; KRaft's accept it and the move stays pending."""
     auto_leader_rebalance_s: float | None = None
     """The controller elects preferred leaders by itself this often; None means that it never does."""
 

@@ -76,7 +76,7 @@ def _broker(
         cordoned=frozenset(i for i, d in enumerate(b.log_dirs) if d.cordoned),
         configs={k: v.value for k, v in own.items() if v.value is not None and v.source == "DYNAMIC_BROKER_CONFIG"},
         static_configs={k: v.value for k, v in own.items() if v.value is not None and v.source.startswith("STATIC")},
-        health=BrokerHealth.UP if b.alive else BrokerHealth.DEAD,
+        health=BrokerHealth.UP if b.alive else BrokerHealth.DOWN,
         fenced=not b.alive,
         silent_since_s=None if b.alive else 0.0,
     )

@@ -56,7 +56,7 @@ class Death:
     at_s: float | None = None
     """… or, where it is given, so many seconds after the start."""
     back_after_s: float | None = None
-    """Seconds until they are back; None leaves them dead."""
+    """Seconds until they are back; None leaves them down."""
 
 
 @dataclass(slots=True)

@@ -136,7 +136,7 @@ class SimWorld:
 
     def kill(self, broker: int) -> None:
         """``kill -9``."""
-        self._silence(broker, BrokerHealth.DEAD)
+        self._silence(broker, BrokerHealth.DOWN)
 
     def freeze(self, broker: int) -> None:
         """Stop the process without ending it; its connections stay open."""
@@ -170,7 +170,7 @@ class SimWorld:
         self.start(broker)
 
     def start(self, broker: int) -> None:
-        """Bring a dead or frozen broker back; it does not start without the log dir of its metadata log."""
+        """Bring a down or frozen broker back; it does not start without the log dir of its metadata log."""
         record = self._broker(broker)
         if not record.can_run:
             return

@@ -224,7 +224,7 @@ def test_a_broker_that_does_not_answer_needs_attention_at_once() -> None:
     brokers = (broker(1), Broker(2, host="b2", port=9092, reachable=False))
     killed = build("c", brokers, (Topic("t"),), [row(0, 1, (1, 2), (1, 2))], gaps=(gap,))
     status = cluster_status(killed)
-    assert (status.dead_brokers, status.unreachable_brokers) == ((), (2,))
+    assert (status.down_brokers, status.unreachable_brokers) == ((), (2,))
     assert status.needs_attention
     assert [b["reachable"] for b in as_json(status)["brokers"]] == [True, False]
     assert as_json(status)["leavesIsrAfterMs"] is None
@@ -258,7 +258,7 @@ def test_a_broker_that_was_emptied_and_stopped_needs_no_attention() -> None:
     rows = [row(0, 1, (1, 2), (1, 2))]
     picture = build("c", (broker(1), broker(2), broker(4, alive=False)), (Topic("t"),), rows)
     status = cluster_status(picture)
-    assert (status.dead_brokers, status.departed_brokers) == ((), (4,))
+    assert (status.down_brokers, status.departed_brokers) == ((), (4,))
     assert not status.needs_attention
     assert picture.missing == frozenset()
     text = drawn(picture, width=200)
@@ -268,7 +268,7 @@ def test_a_broker_that_was_emptied_and_stopped_needs_no_attention() -> None:
     assert "ballast plan evacuate" not in text
     assert "No offline or under-replicated partitions." in text
     lost = cluster_status(build("c", (broker(1), broker(2, alive=False)), (Topic("t"),), rows))
-    assert (lost.dead_brokers, lost.departed_brokers) == ((2,), ())
+    assert (lost.down_brokers, lost.departed_brokers) == ((2,), ())
     assert lost.needs_attention
 
 

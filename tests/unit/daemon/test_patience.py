@@ -33,10 +33,10 @@ def test_hysteresis_remembers_since_when() -> None:
 def test_presence_counts_absence_from_when_it_was_first_seen() -> None:
     """A broker that flaps starts its grace anew each time."""
     seen = Presence().see([1, 2, 3], [], 0, {}).see([1, 2], [3], 10, {}).see([1, 2], [3], 50, {})
-    assert seen.dead(40, 50) == {3}
-    assert seen.dead(41, 50) == frozenset()
+    assert seen.down_for(40, 50) == {3}
+    assert seen.down_for(41, 50) == frozenset()
     back = seen.see([1, 2, 3], [], 60, {}).see([1, 2], [3], 70, {})
-    assert back.dead(20, 80) == frozenset()
+    assert back.down_for(20, 80) == frozenset()
 
 
 def test_quiet_time_starts_at_every_change_but_not_at_the_first_reading() -> None:

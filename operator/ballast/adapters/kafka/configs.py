@@ -1,7 +1,7 @@
 """Configurations of topics and brokers: what is set, by whom, and incremental changes (KIP-339).
 
 A snapshot asks only for the keys that decisions use, so that ten thousand topics stay one quick question.  A broker's own
-entries can be read and changed at that broker only (others answer "Unexpected broker id", on KRaft too), so those of a dead
+entries can be read and changed at that broker only (others answer "Unexpected broker id", on KRaft too), so those of a down
 broker have to wait for it.
 """
 

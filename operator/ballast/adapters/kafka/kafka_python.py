@@ -4,7 +4,7 @@ It uses kafka-python's connections and messages and not its admin client, which 
 replication-factor flag of AlterPartitionReassignments, the brokers' own error sentences, and a bound on each wait.
 kafka-python is pinned to 3.0.x for it, and the contract suite guards what is used.
 
-Every wait is bounded.  A connection manager remembers dead brokers and old addresses, so it is thrown away and rebuilt
+Every wait is bounded.  A connection manager remembers down brokers and old addresses, so it is thrown away and rebuilt
 whenever something goes wrong; a rebuild costs about 0.03 s.
 """
 

@@ -76,7 +76,7 @@ class Facts:
     cluster_id: str
     taken_at_ms: int
     brokers: Sequence[Broker]
-    """Without log dirs; brokers that only replica lists name are added as dead."""
+    """Without log dirs; brokers that only replica lists name are added as down."""
     broker_configs: Mapping[int, Mapping[str, ConfigValue]] = field(default_factory=dict)
     cluster_configs: Mapping[str, ConfigValue] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()

@@ -65,7 +65,7 @@ class LogDir:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker that the cluster or a replica list names; a dead one has no host."""
+    """A broker that the cluster or a replica list names; one that is down has no host."""
 
     id: int
     rack: str | None = None
@@ -344,7 +344,7 @@ def build(
     api: frozenset[str] = frozenset(),
     kafka_version: str | None = None,
 ) -> ClusterState:
-    """Sort and pack rows into columns; brokers that only a replica list names are added as dead."""
+    """Sort and pack rows into columns; brokers that only a replica list names are added as down."""
     topics = tuple(sorted(topics, key=lambda t: t.name))
     at = {t.name: i for i, t in enumerate(topics)}
     rows = sorted(rows, key=lambda r: (at[r.topic], r.number))

@@ -33,7 +33,7 @@ class Unhealthy:
 
 
 def repairs(move: Move, state: ClusterState, row: int) -> bool:
-    """Does this move replace or drop a replica that is dead or out of sync?"""
+    """Does this move replace or drop a replica that is offline or out of sync?"""
     healthy = set(state.isr(row)) & state.alive
     leaving = set(move.removing)
     return any(b not in healthy and b in leaving for b in state.settled(row))

@@ -1,7 +1,7 @@
 """Which replicas sit together: what the loss of one broker, and of two, does to a placement.  Pure.
 
 A placement may give every broker the same number of replicas and leaders and still be bad: when the lists repeat, all that a
-dead broker led falls on one neighbour, and a second loss takes the same partitions' next replica.
+down broker led falls on one neighbour, and a second loss takes the same partitions' next replica.
 """
 
 from __future__ import annotations

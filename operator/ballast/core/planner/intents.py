@@ -58,7 +58,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Balance(Intent):
-    """Everything within its band: dead and draining brokers emptied, racks repaired, then every resource."""
+    """Everything within its band: down and draining brokers emptied, racks repaired, then every resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Expand(Intent):
 
 @dataclass(frozen=True, slots=True)
 class Evacuate(Intent):
-    """Restore elsewhere what sat on dead brokers, or on every broker of a rack."""
+    """Restore elsewhere what sat on down brokers, or on every broker of a rack."""
 
     brokers: frozenset[int] = frozenset()
     racks: frozenset[str] = frozenset()

@@ -22,7 +22,7 @@ from ballast.core.planner.problem.problem import Problem, loads_before
 from ballast.core.planner.problem.question import Question
 from ballast.core.wording import human_many, human_percent
 
-REPAIRS = ("dead-broker", "decommission", "evacuate", "draining", "swap", "racks", "topic-rule", "replication-factor")
+REPAIRS = ("broker-down", "decommission", "evacuate", "draining", "swap", "racks", "topic-rule", "replication-factor")
 """Reasons that come before balance."""
 NOTHING = 1e-12
 """A part of a share that is no reason."""
@@ -182,7 +182,7 @@ class _Forced:
             case Evacuate():
                 return Reason("evacuate", f"broker {b.id} is to be emptied")
             case _:
-                word, what = ("draining", "is draining") if b.alive else ("dead-broker", "is down")
+                word, what = ("draining", "is draining") if b.alive else ("broker-down", "is down")
                 return Reason(word, f"broker {b.id} {what}")
 
     def _ruled(self, row: int, old: list[int], gone: list[int]) -> Reason | None:

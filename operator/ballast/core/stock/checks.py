@@ -24,9 +24,9 @@ def check_entries(entries: Sequence[ReassignmentEntry], *, source: str = "reassi
 def check_against(
     entries: Sequence[ReassignmentEntry], state: ClusterState, *, source: str = "reassignment JSON"
 ) -> None:
-    """Refuse unknown topics and partitions, topics being deleted, unknown and dead new brokers, unknown log dirs.
+    """Refuse unknown topics and partitions, topics being deleted, unknown and down new brokers, unknown log dirs.
 
-    A dead broker that already has a replica of the partition may stay in its list: nothing is copied to it.
+    A down broker that already has a replica of the partition may stay in its list: nothing is copied to it.
     """
     problems = [p for i, entry in enumerate(entries) for p in _cluster_problems(i, entry, state)]
     if problems:

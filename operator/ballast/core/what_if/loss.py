@@ -1,6 +1,6 @@
 """What a cluster would look like after losing brokers: who leads, what is offline, what writers can no longer write to.
 
-Pure: the picture is changed as Kafka's controller would change it once the session times out.  A dead broker leaves every
+Pure: the picture is changed as Kafka's controller would change it once the session times out.  A down broker leaves every
 ISR that has another member; the last member stays, since only it is known to hold everything; a partition is then led by the
 first replica of its list that is alive and in sync.
 """
@@ -88,13 +88,13 @@ def brokers_of(state: ClusterState, brokers: Collection[int], racks: Collection[
 
 
 def without(state: ClusterState, brokers: frozenset[int]) -> ClusterState:
-    """The same reading with these brokers dead, their ISR places lost and their leadership passed on."""
+    """The same reading with these brokers down, their ISR places lost and their leadership passed on."""
     p = state.partitions
-    dead = np.isin(p.replica, sorted(brokers))
+    down = np.isin(p.replica, sorted(brokers))
     alive = np.isin(p.replica, sorted(state.alive - brokers))
     row = _row(state)
-    left = np.bincount(row, weights=p.in_sync & ~dead, minlength=len(p)) > 0
-    in_sync = p.in_sync & (~dead | ~left[row])
+    left = np.bincount(row, weights=p.in_sync & ~down, minlength=len(p)) > 0
+    in_sync = p.in_sync & (~down | ~left[row])
     return replace(
         state,
         brokers=tuple(replace(b, alive=False, host="", port=0) if b.id in brokers else b for b in state.brokers),
@@ -102,7 +102,7 @@ def without(state: ClusterState, brokers: frozenset[int]) -> ClusterState:
             p,
             leader=_led(state, in_sync & alive, row),
             in_sync=in_sync,
-            offline=p.offline | dead,
+            offline=p.offline | down,
         ),
     )
 

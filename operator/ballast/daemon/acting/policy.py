@@ -174,7 +174,7 @@ class Caution:
     """When to hold still."""
 
     down_broker_grace_s: NonNegativeSeconds = 1800.0
-    """How long a broker must have been gone, or a log dir of a live one failed, before its replicas are rebuilt elsewhere, in seconds."""
+    """How long a broker must have been down, or a log dir of a live one failed, before its replicas are rebuilt elsewhere, in seconds."""
     quiet_after_return_s: NonNegativeSeconds = 300.0
     """How long after a broker came, left or returned nothing is improved, in seconds. Replicas must also be in sync. For as long no broker
     is rebuilt after another of its rack came up, since the rest of the rack usually follows; each of them counts once while it is gone."""

@@ -17,7 +17,7 @@ class Presence:
 
     alive: frozenset[int] | None = None
     """None before the first reading."""
-    gone_since_s: Mapping[int, float] = field(default_factory=dict)
+    down_since_s: Mapping[int, float] = field(default_factory=dict)
     changed_at_s: float | None = None
     """When a broker last came, left or returned; None while the membership has been the same since the start."""
     returns_s: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
@@ -27,15 +27,15 @@ class Presence:
     def see(self, alive: Collection[int], missing: Collection[int], now_s: float, racks: Mapping[int, str]) -> Presence:
         """Take in one reading: which brokers are up, which are down and missed, and in which racks."""
         up = frozenset(alive)
-        gone = {b: self.gone_since_s.get(b, now_s) for b in missing}
+        gone = {b: self.down_since_s.get(b, now_s) for b in missing}
         came = frozenset() if self.alive is None else up - self.alive
         returns = {b: _returns(b, came, racks, now_s) | dict(self.returns_s.get(b, {})) for b in gone}
         changed = self.alive is not None and up != self.alive
         return Presence(up, gone, now_s if changed else self.changed_at_s, returns)
 
-    def dead(self, grace_s: float, now_s: float) -> frozenset[int]:
-        """Brokers gone for at least the grace time."""
-        return frozenset(b for b, since in self.gone_since_s.items() if now_s - since >= grace_s)
+    def down_for(self, grace_s: float, now_s: float) -> frozenset[int]:
+        """Brokers that have been down for at least the grace time."""
+        return frozenset(b for b, since in self.down_since_s.items() if now_s - since >= grace_s)
 
     def held(self, quiet_s: float, now_s: float) -> Mapping[int, tuple[int, float]]:
         """Missed brokers whose rack is coming back: by each the broker of its rack that came up last, and the time until which it may follow."""

@@ -166,14 +166,14 @@ class RepairCheck:
         """Are brokers gone for good, log dirs of live ones failed, or partitions without a rack for each replica?"""
         grace_s = self.policy.now.caution.down_broker_grace_s
         now_s = self.clock.monotonic_s()
-        gone = self.reading.presence.gone_since_s
-        dead = self.reading.presence.dead(grace_s, now_s)
+        gone = self.reading.presence.down_since_s
+        down = self.reading.presence.down_for(grace_s, now_s)
         # What a person approved does not wait for the rest of a rack.
         held = {} if ActionKind.REPAIR in self.proposals.approved else self.reading.held()
-        waits = "" if not held else self.reading.held_reason(dead)
-        have = "has" if len(dead) == 1 else "have"
-        headline = f"{human_brokers(sorted(dead), start=True)} {have} been gone for longer than {human_time(grace_s)}."
-        if due := dead - held.keys():
+        waits = "" if not held else self.reading.held_reason(down)
+        have = "has" if len(down) == 1 else "have"
+        headline = f"{human_brokers(sorted(down), start=True)} {have} been down for longer than {human_time(grace_s)}."
+        if due := down - held.keys():
             headline = f"{headline} {waits}".rstrip()
             made = self.plans.make(state, Evacuate(brokers=due, keep_racks=True))
             if made.is_empty:
@@ -183,7 +183,7 @@ class RepairCheck:
             return (
                 f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, self._beyond(state, made))}{_kept(made)}"
             )
-        if dead:
+        if down:
             self.proposals.withdraw(ActionKind.REPAIR)
             return f"{headline} {waits}".rstrip()
         if gone:
@@ -253,7 +253,7 @@ class RepairCheck:
 
     def _beyond(self, state: ClusterState, made: Plan) -> tuple[str, ...]:
         """Why this repair is not begun without a person's word."""
-        gone = self.reading.presence.gone_since_s
+        gone = self.reading.presence.down_since_s
         return tuple(str(o) for o in bounds.beyond(self.policy.now.repair, state, gone, made))
 
 

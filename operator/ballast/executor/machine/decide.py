@@ -191,7 +191,7 @@ def _directed(
     wrong, begun = misplaced(m, picture), isinstance(m.stage, Relocating)
     if begun:
         wrong = {b: path for b, path in wrong.items() if not _on_its_way(m, picture, b, path)}
-    # What a broker that is dead or silent holds is not known: it is waited for, by name, as for a copy.
+    # What a broker that is down or unreachable holds is not known: it is waited for, by name, as for a copy.
     unknown = asked.keys() - (picture.logs or {}).keys()
     if not wrong and (begun or not unknown):
         return m if begun else replace(m, stage=Moved(in_log_dirs=True))
@@ -218,7 +218,7 @@ def wanted_throttle(run: Run, alive: frozenset[int]) -> DesiredThrottles:
     """The settings that are to stand while these moves are in progress.
 
     Rates stay on a broker between two moves of one run, so that they are not set and deleted for each; entries do not.
-    A dead broker cannot be told a rate: it is left out unless its rate stands already.
+    A down broker cannot be told a rate: it is left out unless its rate stands already.
     """
     holding = [m.move for m in run.moves_in(HoldsThrottle)]
     desired: dict[Setting, frozenset[str]] = {}

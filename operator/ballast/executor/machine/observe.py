@@ -78,8 +78,8 @@ def _observe_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     state = picture.partitions.get(name)
     if state is None and name not in picture.reassignments:
         return _gone(run, m, now)
-    if m.gone_since_s is not None:
-        m = replace(m, gone_since_s=None)
+    if m.down_since_s is not None:
+        m = replace(m, down_since_s=None)
     if state is not None and state.topic_id is not None:
         if m.topic_id is None:
             m = replace(m, topic_id=state.topic_id)
@@ -119,9 +119,9 @@ def _judged(m: MoveRun, look: _Look) -> MoveRun:
 
 def _gone(run: Run, m: MoveRun, now: Now) -> MoveRun:
     """A partition that neither list knows: deleted, unless metadata merely lags."""
-    if m.gone_since_s is None:
-        return replace(m, gone_since_s=now.s)
-    if now.s - m.gone_since_s < min(run.policy.submit_grace_s, 5.0):
+    if m.down_since_s is None:
+        return replace(m, down_since_s=now.s)
+    if now.s - m.down_since_s < min(run.policy.submit_grace_s, 5.0):
         return m
     return move_to(m, Failed("deleted"), now, note("deleted", partition=str(m.move.name)))
 
@@ -304,7 +304,7 @@ def _relocating(m: MoveRun, stage: Relocating, look: _Look) -> MoveRun:
     if look.picture.logs is None:
         return m
     if not misplaced(m, look.picture):
-        # What a broker that is dead or silent holds is not known, and so not right.
+        # What a broker that is down or unreachable holds is not known, and so not right.
         unknown = m.move.named_dirs.keys() - look.picture.logs.keys()
         return m if unknown else move_to(m, Moved(), look.now)
     ours = stage.given_up or look.run.phase is Phase.CANCELLING
@@ -368,7 +368,7 @@ def _copied(m: MoveRun, picture: Picture) -> tuple[int, int | None]:
 def _stall(run: Run, m: MoveRun, stage: Moving | Stalled, picture: Picture, now: Now) -> MoveRun:
     """Named as stalled when nothing has arrived for too long or too little in its time; as moving again when neither is so.
 
-    Judged when something new is known of its destinations: they were read, or one is dead and cannot be.
+    Judged when something new is known of its destinations: they were read, or one is down and cannot be.
     What is plainly broken is named as soon as the cluster has had time to show the move.
     """
     broken = is_broken(m, picture)

@@ -81,7 +81,7 @@ class MoveRun:
     # Transient: seen again after a restart.
     entered_s: float = 0.0
     """Monotonic time at which it entered its stage (or the process started)."""
-    gone_since_s: float | None = None
+    down_since_s: float | None = None
     """Monotonic time since when neither metadata nor the controller's list knows the partition."""
     unconfirmed: bool = False
     """A submission of ours may still be on its way: one had no answer, or a process before this one may have sent it."""

@@ -61,7 +61,7 @@ class _Case(NamedTuple):
 
 
 def is_broken(m: MoveRun, picture: Picture) -> bool:
-    """Is a destination plainly unable to take the copy: dead, or without a replica while one of its log dirs has failed?"""
+    """Is a destination plainly unable to take the copy: down, or without a replica while one of its log dirs has failed?"""
     for broker in m.move.adding:
         logs = (picture.logs or {}).get(broker)
         failed = logs is not None and any(d.error for d in logs.dirs) and not logs.replicas.get(m.move.name)

@@ -159,7 +159,7 @@ def move_to(m: MoveRun, stage: Stage, now: Now, why: Note | None = None) -> Move
     goes_on = isinstance(m.stage, Reassigning) and isinstance(stage, Reassigning)
     if isinstance(stage, Copying) and not goes_on:
         stage = replace(stage, grown_at_s=now.s, mark_s=now.s, mark_left_bytes=m.left_bytes)
-    return replace(m, stage=stage, note=why, since_ms=now.ms, entered_s=now.s, gone_since_s=None)
+    return replace(m, stage=stage, note=why, since_ms=now.ms, entered_s=now.s, down_since_s=None)
 
 
 def elect_to(e: ElectionRun, stage: ElectionStage, why: Note | None = None, *, retry_at_s: float = 0.0) -> ElectionRun:

@@ -140,7 +140,7 @@ def test_columns_and_rows_give_the_same_picture(
 
 
 def test_what_is_not_per_partition_is_told_as_it_was_read() -> None:
-    """A broker that only a replica list names is added as dead; a replica on a failed log dir stays marked offline."""
+    """A broker that only a replica list names is added as down; a replica on a failed log dir stays marked offline."""
     value = ConfigValue("2", "DYNAMIC_BROKER_CONFIG")
     facts = Facts(
         cluster_id="c",

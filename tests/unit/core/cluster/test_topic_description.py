@@ -84,7 +84,7 @@ def test_a_topic_that_is_not_there_is_none() -> None:
 
 
 def test_replicas_have_log_ends_lags_and_places() -> None:
-    """Each replica's own broker tells its log end, the lag is against the leader's; the dead broker's are unknown."""
+    """Each replica's own broker tells its log end, the lag is against the leader's; the down broker's are unknown."""
     first = described().partitions[0]
     assert (first.assigned, first.in_sync, first.out_of_sync) == ((3, 1, 2), (1, 2), (3,))
     assert (first.moving, first.preferred, first.size_bytes) == (True, 3, 1000)
@@ -126,6 +126,6 @@ def test_unknown_figures_are_null_in_json_and_question_marks_for_people() -> Non
     screen = Console(width=160, record=True, file=io.StringIO())
     draw(described(), screen)
     lines = [line.split() for line in screen.export_text().splitlines()]
-    dead = next(words for words in lines if words[:2] == ["0", "3"] and "adding" in words)
-    assert dead.count("?") == 3
+    down = next(words for words in lines if words[:2] == ["0", "3"] and "adding" in words)
+    assert down.count("?") == 3
     assert any("preferred leader is 1" in " ".join(words) for words in lines)

@@ -23,7 +23,7 @@ WELL = PartitionRow("a", 0, 1, (1, 2), (1, 2))
 
 def cluster(
     *rows: PartitionRow,
-    dead: tuple[int, ...] = (),
+    down: tuple[int, ...] = (),
     min_isr: Mapping[str, int] | None = None,
     dirs: Mapping[int, tuple[LogDir, ...]] | None = None,
     deleting: str = "",
@@ -31,7 +31,7 @@ def cluster(
     """Brokers 0 to 6 with a disk each; every partition without sizes of its own holds 9 MiB."""
     disks = dict.fromkeys(range(7), (DISK,)) | dict(dirs or {})
     brokers = tuple(
-        Broker(b, alive=b not in dead, host="h", log_dirs=of, log_dirs_known=bool(of)) for b, of in disks.items()
+        Broker(b, alive=b not in down, host="h", log_dirs=of, log_dirs_known=bool(of)) for b, of in disks.items()
     )
     topics = tuple(
         Topic(name, min_isr=(min_isr or {}).get(name, 1), deleting=name == deleting)
@@ -77,7 +77,7 @@ CORDONED = {3: (replace(DISK, cordoned=True),)}
             ["a-0", "1,2"],
             id="leaderless",
         ),
-        pytest.param(cluster(WELL, dead=(3,)), a(3, 2), "destination-down", "broker 3", ["a-0"], id="dead"),
+        pytest.param(cluster(WELL, down=(3,)), a(3, 2), "destination-down", "broker 3", ["a-0"], id="down"),
         pytest.param(cluster(WELL), a(9, 2), "destination-down", "broker 9", ["a-0"], id="never-heard-of"),
         pytest.param(
             cluster(WELL, dirs=CORDONED),
@@ -200,7 +200,7 @@ def test_every_waiting_move_is_judged_by_itself() -> None:
     """A refusal ends neither the judging nor another move."""
     rows = [PartitionRow("a", n, 1, (1, 2), (1, 2)) for n in range(3)]
     moves = [Move("a", 0, (1, 2), (3, 2)), Move("a", 1, (1, 2), (4, 2)), Move("a", 2, (1, 2), (3, 2))]
-    found = verdicts(cluster(*rows, dead=(3,)), *moves)
+    found = verdicts(cluster(*rows, down=(3,)), *moves)
     assert {n.partition: v.code for n, v in found.items()} == {0: "destination-down", 2: "destination-down"}
 
 
@@ -216,20 +216,20 @@ def test_a_repair_begins_beside_what_is_at_its_minimum() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "dead", "move", "expected"),
+    ("row", "down", "move", "expected"),
     [
         pytest.param(LACKING, (), B, True, id="out-of-sync"),
-        pytest.param(replace(LACKING, isr=(4, 5)), (5,), B, True, id="dead-and-still-in-the-isr"),
+        pytest.param(replace(LACKING, isr=(4, 5)), (5,), B, True, id="down-and-still-in-the-isr"),
         pytest.param(replace(LACKING, isr=(4, 5)), (), B, False, id="well"),
         pytest.param(LACKING, (), replace(B, new=(5, 6)), False, id="another-one-goes"),
         pytest.param(replace(LACKING, replicas=(4, 5, 6), adding=(6,)), (), B, True, id="begun-already"),
     ],
 )
-def test_a_repair_takes_away_what_is_dead_or_out_of_sync(
-    row: PartitionRow, dead: tuple[int, ...], move: Move, *, expected: bool
+def test_a_repair_takes_away_what_is_offline_or_out_of_sync(
+    row: PartitionRow, down: tuple[int, ...], move: Move, *, expected: bool
 ) -> None:
     """A move that takes away a healthy replica is none, whatever else ails its partition."""
-    assert repairs(move, cluster(row, dead=dead), 0) is expected
+    assert repairs(move, cluster(row, down=down), 0) is expected
 
 
 def test_only_brokers_of_the_move_count_where_a_partition_lacks_a_replica() -> None:

@@ -20,9 +20,9 @@ from ballast.core.cluster import (
 from ballast.core.leadership import elections, imbalance, tally
 
 
-def state(rows: list[PartitionRow], *, dead: tuple[int, ...] = (), deleting: tuple[str, ...] = ()) -> ClusterState:
+def state(rows: list[PartitionRow], *, down: tuple[int, ...] = (), deleting: tuple[str, ...] = ()) -> ClusterState:
     """A cluster of the brokers 0 to 3."""
-    brokers = tuple(Broker(b, alive=b not in dead) for b in range(4))
+    brokers = tuple(Broker(b, alive=b not in down) for b in range(4))
     topics = tuple(Topic(name, deleting=name in deleting) for name in {r.topic for r in rows})
     return build("c", brokers, topics, rows)
 
@@ -94,7 +94,7 @@ def test_elected_are_alive_in_sync_and_of_a_broker_that_is_over() -> None:
         row(13, 1, (2, 1)),
         row(14, NO_LEADER, (0, 1), isr=(0,)),
     ]
-    cluster = state(rows, dead=(3,))
+    cluster = state(rows, down=(3,))
     assert elections(cluster) == ((TopicPartition("t", 0), TopicPartition("t", 14)),)
     assert elections(cluster, 0) == ((TopicPartition("t", 0), TopicPartition("t", 14), TopicPartition("t", 13)),)
     assert elections(cluster, 0, excluded=(0,)) == ((TopicPartition("t", 13),),)

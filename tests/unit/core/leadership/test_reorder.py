@@ -197,9 +197,9 @@ def test_a_swap_balances_what_no_single_change_can() -> None:
     assert found.gap == 0
 
 
-def cluster(rows: list[PartitionRow], *, dead: tuple[int, ...] = ()) -> ClusterState:
+def cluster(rows: list[PartitionRow], *, down: tuple[int, ...] = ()) -> ClusterState:
     """Brokers 10, 20 and 30."""
-    brokers = tuple(Broker(b, alive=b not in dead) for b in (10, 20, 30))
+    brokers = tuple(Broker(b, alive=b not in down) for b in (10, 20, 30))
     return build("c", brokers, tuple(Topic(t, deleting=t == "gone") for t in {r.topic for r in rows}), rows)
 
 
@@ -215,7 +215,7 @@ def test_moves_are_replica_list_changes_with_the_rest_in_order() -> None:
 
 
 def test_who_may_lead() -> None:
-    """Dead and excluded brokers never; moving and pinned partitions stay; dying topics and hopeless partitions are out."""
+    """Down and excluded brokers never; moving and pinned partitions stay; dying topics and hopeless partitions are out."""
     rows = [
         PartitionRow("t", 0, 10, (30, 10, 20), (10, 20)),
         PartitionRow("t", 1, 10, (30,), ()),
@@ -223,7 +223,7 @@ def test_who_may_lead() -> None:
         PartitionRow("gone", 0, 10, (10, 20), (10, 20)),
         PartitionRow("pinned", 0, 10, (10, 20), (10, 20)),
     ]
-    state = cluster(rows, dead=(30,))
+    state = cluster(rows, down=(30,))
     found = choices(state, pinned=("pinned",))
     names = [str(state.name(int(r))) for r in found.row]
     options = [found.brokers[found.option[a:b]].tolist() for a, b in zip(found.start, found.start[1:], strict=False)]
@@ -239,7 +239,7 @@ def test_who_may_lead() -> None:
 
 def test_no_broker_may_lead() -> None:
     """A cluster without eligible brokers is an empty problem."""
-    state = cluster([PartitionRow("t", 0, 10, (10, 20), (10,))], dead=(10, 20, 30))
+    state = cluster([PartitionRow("t", 0, 10, (10, 20), (10,))], down=(10, 20, 30))
     found = balance_counts(choices(state))
     assert (found.maximum, found.bound, found.gap) == (0, 0, 0.0)
     assert reorder_moves(state, found) == ()

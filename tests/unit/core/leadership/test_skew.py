@@ -24,10 +24,10 @@ def test_skew_is_what_imbalance_does_not_see() -> None:
     state = build("c", BROKERS, (Topic("t"),), [row("t", i, (1, 2, 3), 100) for i in range(8)])
     assert imbalance(state).worst_ratio == 0
     skew = preferred_skew(state)
-    one, two, _, dead, _ = skew.brokers
+    one, two, _, down, _ = skew.brokers
     assert (one.partitions, one.size_bytes, one.fair_partitions, one.partitions_ratio) == (8, 800, 2.0, 4.0)
     assert (two.partitions, two.bytes_ratio) == (0, 0.0)
-    assert (dead.fair_partitions, dead.partitions_ratio) == (0.0, 0.0)
+    assert (down.fair_partitions, down.partitions_ratio) == (0.0, 0.0)
     (topic,) = skew.topics
     assert (topic.topic, topic.partitions, topic.most, topic.on, topic.least_possible) == ("t", 8, 8, 1, 2)
 

@@ -99,7 +99,7 @@ def test_the_first_log_dirs_are_named_and_the_others_counted(more: int, last: st
 
 
 def cluster() -> ClusterState:
-    """Failed disks on brokers 1 (with offline replicas), 2 (without) and 4 (dead); another error and an offline replica on 3."""
+    """Failed disks on brokers 1 (with offline replicas), 2 (without) and 4 (down); another error and an offline replica on 3."""
     failed = (LogDir("/ok"), LogDir("/d", error=FAILED))
     brokers = (
         Broker(1, log_dirs=failed, log_dirs_known=True),
@@ -129,5 +129,5 @@ def test_every_log_dir_with_an_error_is_listed_with_the_offline_replicas_of_its_
 
 
 def test_only_live_brokers_with_a_failed_disk_and_offline_replicas_are_rebuilt() -> None:
-    """What a dead broker held is another repair, and an error of another kind none."""
+    """What a down broker held is another repair, and an error of another kind none."""
     assert brokers_to_rebuild(cluster()) == {1}

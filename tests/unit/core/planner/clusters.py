@@ -19,16 +19,16 @@ def snapshot(name: str) -> snapshot_file.Snapshot:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> ClusterState:
-    """Up to seven brokers, some dead, in up to four racks (or none), with lists of one to four replicas."""
+    """Up to seven brokers, some down, in up to four racks (or none), with lists of one to four replicas."""
     count = draw(st.integers(2, 7))
     racked = draw(st.booleans())
     capacity = draw(st.sampled_from([-1, 10_000]))
-    dead = draw(st.sets(st.integers(1, count), max_size=max(count - 2, 0) // 2))
+    down = draw(st.sets(st.integers(1, count), max_size=max(count - 2, 0) // 2))
     brokers = tuple(
         Broker(
             i,
             rack=f"r{draw(st.integers(0, 3))}" if racked else None,
-            alive=i not in dead,
+            alive=i not in down,
             log_dirs=(LogDir("/d", capacity),),
             log_dirs_known=True,
         )
@@ -40,7 +40,7 @@ def clusters(draw: st.DrawFn) -> ClusterState:
         factor = draw(st.integers(1, min(count, 4)))
         for number in range(draw(st.integers(1, 6))):
             replicas = tuple(draw(st.permutations(range(1, count + 1)))[:factor])
-            alive = tuple(b for b in replicas if b not in dead)
+            alive = tuple(b for b in replicas if b not in down)
             size = draw(st.sampled_from([0, 1, 7, 30, 100, 400]))
             rows.append(
                 PartitionRow(f"t{t}", number, alive[0] if alive else -1, replicas, alive, sizes=(size,) * factor)

@@ -29,14 +29,14 @@ def cluster(
     brokers: int = 5,
     racks: int = 0,
     size: int = GIB,
-    dead: tuple[int, ...] = (),
+    down: tuple[int, ...] = (),
 ) -> ClusterState:
     """Topic ``t`` with these lists, and ``other`` on broker 0."""
     members = tuple(
         Broker(
             i,
             host=f"b{i}",
-            alive=i not in dead,
+            alive=i not in down,
             rack=f"r{i % racks}" if racks else None,
         )
         for i in range(brokers)
@@ -99,7 +99,7 @@ def test_what_balancing_would_have_moved_instead_and_how_losses_fare() -> None:
     assert figures["now"] == figures["naive"] == colocation(list(NAIVE.values()), range(5)).as_json()
     assert figures["placed"]["different_sets"] == 10
     assert figures["naive"]["different_sets"] == 5
-    assert figures["naive"]["heirs_least"] == 1, "one neighbour takes all that a dead broker led"
+    assert figures["naive"]["heirs_least"] == 1, "one neighbour takes all that a down broker led"
     assert figures["placed"]["heirs_least"] == 2
     assert loads(dumps(made), source="plan") == replace(made, created_at_ms=made.created_at_ms)
 
@@ -140,9 +140,9 @@ def test_a_topic_that_kafka_placed_stays_whatever_it_has_drawn() -> None:
     assert made.bytes_moved == 0
 
 
-def test_dead_cordoned_and_ruled_brokers_take_no_part() -> None:
+def test_down_cordoned_and_ruled_brokers_take_no_part() -> None:
     """Lists are drawn over the brokers that may hold the topic."""
-    state = cluster(NAIVE, brokers=7, dead=(6,))
+    state = cluster(NAIVE, brokers=7, down=(6,))
     policy = PlannerPolicy(cordoned=frozenset({5}), topic_rules=(TopicRule(topics="t", not_brokers=frozenset({4})),))
     made = plan(state, Place(selection=T, start=0), policy=policy)
     assert placed(state, made) == assign_replicas([Broker(i) for i in range(4)], 10, 3, start_index=0)

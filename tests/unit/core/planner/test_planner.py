@@ -69,7 +69,7 @@ def intents(draw: st.DrawFn, state: ClusterState) -> Intent:
 @many
 @given(st.data())
 def test_no_plan_breaks_a_rule(data: st.DataObject) -> None:
-    """Whatever the cluster and the intent: no twins, no dead broker gains, counts and racks are kept, others stay."""
+    """Whatever the cluster and the intent: no twins, no down broker gains, counts and racks are kept, others stay."""
     state = data.draw(clusters())
     intent = data.draw(intents(state))
     made = plan(state, intent, policy=QUICK)
@@ -405,7 +405,7 @@ def test_the_checker_finds_what_a_search_could_break() -> None:
         return {f.code for f in found}
 
     assert codes(Move("t", 0, (1, 2), (3, 3))) >= {"duplicate"}
-    assert codes(Move("t", 0, (1, 2), (1, 9))) >= {"dead"}
+    assert codes(Move("t", 0, (1, 2), (1, 9))) >= {"down"}
     assert codes(Move("t", 0, (1, 2), (1, 4))) == {"closed"}
     assert codes(Move("t", 0, (1, 2), (1,))) == {"factor"}
     assert codes(Move("t", 0, (1, 2), (1, 3))) == {"rack"}

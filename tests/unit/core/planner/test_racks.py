@@ -50,18 +50,18 @@ def cluster(
     *lists: tuple[int, ...],
     racks: Sequence[str],
     sizes: Sequence[int] = (),
-    dead: Sequence[int] = (),
+    down: Sequence[int] = (),
     disks: dict[int, int] | None = None,
     beside: Sequence[int] = (),
 ) -> ClusterState:
     """One topic with these replica lists; broker 1 stands in the first of the racks.  ``beside`` hold another topic's."""
     brokers = tuple(
-        Broker(b, rack=r, alive=b not in dead, log_dirs=(LogDir("/d", (disks or {}).get(b, -1)),), log_dirs_known=True)
+        Broker(b, rack=r, alive=b not in down, log_dirs=(LogDir("/d", (disks or {}).get(b, -1)),), log_dirs_known=True)
         for b, r in enumerate(racks, 1)
     )
     rows = [
         PartitionRow(
-            "t", n, m[0], m, tuple(b for b in m if b not in dead), sizes=((sizes or [100] * len(lists))[n],) * len(m)
+            "t", n, m[0], m, tuple(b for b in m if b not in down), sizes=((sizes or [100] * len(lists))[n],) * len(m)
         )
         for n, m in enumerate(lists)
     ]
@@ -191,7 +191,7 @@ def test_what_must_go_stays_in_its_rack_or_is_named() -> None:
 )
 def test_a_rack_without_a_living_broker_holds_nothing_any_more(intent: Intent) -> None:
     """What was there is rebuilt in the others, two in each."""
-    state = cluster((1, 2, 3, 5), racks="aabbc", dead=[5])
+    state = cluster((1, 2, 3, 5), racks="aabbc", down=[5])
     made = plan(state, intent, policy=POLICY)
     assert made.status == "meets-all-goals"
     assert [set(m.new) for m in made.moves] == [{1, 2, 3, 4}]
@@ -265,7 +265,7 @@ def test_where_racks_do_not_matter_nothing_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("intent", "policy", "dead", "wrong"),
+    ("intent", "policy", "down", "wrong"),
     [
         (Balance(), POLICY, (), True),
         (Balance(), POLICY, (5,), True),
@@ -281,10 +281,10 @@ def test_where_racks_do_not_matter_nothing_is_kept() -> None:
     ],
 )
 def test_the_checker_knows_how_many_racks_are_wanted(
-    intent: Intent, policy: PlannerPolicy, dead: tuple[int, ...], *, wrong: bool
+    intent: Intent, policy: PlannerPolicy, down: tuple[int, ...], *, wrong: bool
 ) -> None:
     """From the lists and the intent alone: as many as held it, as far as racks remain for it."""
-    state = cluster((1, 2, 3, 5), racks=EVEN, dead=dead)
+    state = cluster((1, 2, 3, 5), racks=EVEN, down=down)
     made = plan(cluster((1, 2, 3, 6), racks=EVEN), Balance(), policy=POLICY)
     made = replace(made, moves=(Move("t", 0, (1, 2, 3, 5), (1, 2, 3, 4), 100),), elections=())
     found = check(state, made, intent, loads=Loads.from_state(state), policy=policy)
@@ -305,13 +305,13 @@ def test_a_broker_that_would_merge_racks_is_told_why_it_is_none() -> None:
 
 @st.composite
 def crowded(draw: st.DrawFn) -> ClusterState:
-    """More replicas than racks: five to eight brokers in three or four racks, a few dead, some disks nearly full."""
+    """More replicas than racks: five to eight brokers in three or four racks, a few down, some disks nearly full."""
     count, racks = draw(st.integers(5, 8)), draw(st.integers(3, 4))
     names = [f"r{b}" if b < racks else f"r{draw(st.integers(0, racks - 1))}" for b in range(count)]
-    dead = draw(st.sets(st.integers(1, count), max_size=count - 4))
+    down = draw(st.sets(st.integers(1, count), max_size=count - 4))
     room = draw(st.sampled_from([-1, 3_000]))
     brokers = tuple(
-        Broker(b, rack=r, alive=b not in dead, log_dirs=(LogDir("/d", room),), log_dirs_known=True)
+        Broker(b, rack=r, alive=b not in down, log_dirs=(LogDir("/d", room),), log_dirs_known=True)
         for b, r in enumerate(names, 1)
     )
     rows = []
@@ -319,7 +319,7 @@ def crowded(draw: st.DrawFn) -> ClusterState:
         factor = draw(st.integers(3, min(count, racks + 2)))
         for n in range(draw(st.integers(1, 6))):
             members = tuple(draw(st.permutations(range(1, count + 1)))[:factor])
-            alive = tuple(b for b in members if b not in dead)
+            alive = tuple(b for b in members if b not in down)
             size = draw(st.sampled_from([0, 7, 100, 400]))
             rows.append(PartitionRow(f"t{t}", n, alive[0] if alive else -1, members, alive, sizes=(size,) * factor))
     return build("c", brokers, (Topic("t0"), Topic("t1")), rows)

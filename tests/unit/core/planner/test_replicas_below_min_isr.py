@@ -33,17 +33,17 @@ ALLOWED = replace(POLICY, replicas_below_min_isr=True)
 FEW = "replicas-below-min-isr"
 
 
-def scene(min_isr: int = 3, *, version: str | None = "4.3", dead: int | None = None) -> ClusterState:
+def scene(min_isr: int = 3, *, version: str | None = "4.3", down: int | None = None) -> ClusterState:
     """Brokers 1 and 2 hold everything, 3 and 4 nothing: topic ``few`` on two brokers of one rack, and ``enough`` beside it."""
     brokers = tuple(
-        Broker(b, rack=f"r{b % 2 if b > 2 else 0}", alive=b != dead, log_dirs_known=True) for b in (1, 2, 3, 4)
+        Broker(b, rack=f"r{b % 2 if b > 2 else 0}", alive=b != down, log_dirs_known=True) for b in (1, 2, 3, 4)
     )
     topics = (Topic("few", min_isr=min_isr), Topic("enough", min_isr=2))
     rows = []
     for name in ("few", "enough"):
         for n in range(6):
             members = (1, 2) if n % 2 else (2, 1)
-            isr = tuple(b for b in members if b != dead)
+            isr = tuple(b for b in members if b != down)
             rows.append(PartitionRow(name, n, isr[0], members, isr, sizes=(100_000_000,) * 2))
     return build("c", brokers, topics, rows, kafka_version=version)
 
@@ -103,7 +103,7 @@ def test_a_person_who_names_what_is_to_move_means_them_too(intent: Intent) -> No
 
 def test_a_partition_that_has_lost_a_replica_is_rebuilt() -> None:
     """It takes no write now: a copy makes nothing worse."""
-    state = scene(dead=2)
+    state = scene(down=2)
     assert copied(plan(state, Evacuate(brokers=frozenset({2})), policy=POLICY)) == {"few", "enough"}
     assert copied(plan(state, Balance(), policy=POLICY)) == {"few", "enough"}
 

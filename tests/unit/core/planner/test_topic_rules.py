@@ -404,14 +404,14 @@ def test_the_only_broker_that_may_lead_cannot_leave(intent: Intent, draining: fr
 
 
 @pytest.mark.parametrize("intent", [Balance(), Evacuate(brokers=frozenset({1}))])
-def test_a_topic_whose_leaders_are_all_dead_is_rebuilt(intent: Intent) -> None:
+def test_a_topic_whose_leaders_are_all_down_is_rebuilt(intent: Intent) -> None:
     """No broker that the rule wants is alive: others lead, what was lost is copied, and the plan says so once."""
     whole = cluster(*[(1, 2), (1, 3), (2, 3), (3, 2)] * 2, brokers=4)
     state = replace(whole, brokers=tuple(replace(b, alive=b.id != 1) for b in whole.brokers))
     rule = TopicRule(topics="t", leader_brokers=frozenset({1}))
     made = plan(state, intent, policy=replace(QUICK, topic_rules=(rule,)))
     assert not any(1 in members for members in after(state, made).values())
-    waived = obstacle("topic-rule", "topic t", "leader-dead", topic="t", brokers=(1,))
+    waived = obstacle("topic-rule", "topic t", "leader-down", topic="t", brokers=(1,))
     told = [o for o in made.obstacles if o.code == "topic-rule"]
     if isinstance(intent, Balance):
         assert told == [waived]

@@ -26,7 +26,7 @@ from ballast.core.stock.generate import Proposal, describe_moves, propose
 def cluster(
     version: str | None = "4.3", api: frozenset[str] = frozenset({"kraft"}), *, rows: list[PartitionRow] | None = None
 ) -> ClusterState:
-    """Brokers 1 to 4 in two racks with a log dir each; 4 is dead, 3 is cordoned."""
+    """Brokers 1 to 4 in two racks with a log dir each; 4 is down, 3 is cordoned."""
     dirs = {b: (LogDir(f"/d{b}", cordoned=b == 3),) for b in (1, 2, 3, 4)}
     brokers = tuple(Broker(b, "ab"[b % 2], alive=b != 4, log_dirs=dirs[b], log_dirs_known=True) for b in (1, 2, 3, 4))
     some = [PartitionRow("t", i, 1, (1, 2), (1, 2), log_dirs=(0, -1)) for i in range(4)]
@@ -88,7 +88,7 @@ def test_fenced_brokers_come_last_and_never_first() -> None:
 
 
 def test_proposal_leaves_out_who_cannot_take_replicas() -> None:
-    """Dead and cordoned brokers are named on the side; too few that are left is Kafka's own refusal."""
+    """Down and cordoned brokers are named on the side; too few that are left is Kafka's own refusal."""
     state = cluster()
     with pytest.raises(InvalidReplicationFactor):
         propose(state, ["t"], [1, 3, 4], algorithm="kraft", rng=JavaRandom(1))
@@ -101,7 +101,7 @@ def test_proposal_leaves_out_who_cannot_take_replicas() -> None:
 
 
 def test_drained_brokers_are_left_out_and_named() -> None:
-    """Each broker by what it is: dead, cordoned, drained, in this order."""
+    """Each broker by what it is: down, cordoned, drained, in this order."""
     dirs = (LogDir("/d", cordoned=True),)
     brokers = (
         Broker(0),

@@ -205,7 +205,7 @@ def test_the_example_in_the_documents() -> None:
 
 
 def cluster() -> ClusterState:
-    """Brokers 1 and 2 live, 3 and 4 are dead, ``gone`` is being deleted."""
+    """Brokers 1 and 2 live, 3 and 4 are down, ``gone`` is being deleted."""
     dirs = (LogDir("/d1"), LogDir("/d2"))
     brokers = (Broker(1, log_dirs=dirs, log_dirs_known=True), Broker(2), Broker(3, alive=False), Broker(4, alive=False))
     rows = [
@@ -235,8 +235,8 @@ def test_what_the_cluster_cannot_do(entry: ReassignmentEntry, reason: str) -> No
     assert reason in problem.reason
 
 
-def test_a_dead_broker_may_keep_what_it_has() -> None:
-    """Nothing is copied to a replica that stays, so a dead broker in the old list is no obstacle."""
+def test_a_down_broker_may_keep_what_it_has() -> None:
+    """Nothing is copied to a replica that stays, so a down broker in the old list is no obstacle."""
     check_against([ReassignmentEntry("a", 0, (3, 1))], cluster())
 
 

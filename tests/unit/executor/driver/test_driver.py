@@ -85,7 +85,7 @@ def test_rate_changed_by_a_person_in_mid_run_is_theirs() -> None:
     assert s.throttles() == {"broker 3 follower.replication.throttled.rate": "9000000"}
 
 
-def test_the_rate_of_a_dead_broker_is_restored_later() -> None:
+def test_the_rate_of_a_down_broker_is_restored_later() -> None:
     """The ledger keeps the rate of a source that dies; the next start restores it once the broker is back."""
     s = scene({0: (1, 2)}, brokers=4)
     at(s, 12, lambda: s.world.kill(1))
@@ -217,7 +217,7 @@ def test_waits_for_a_foreign_move_on_its_partition() -> None:
 
 
 def test_refused_for_too_long_gives_up_untouched() -> None:
-    """A dead destination is refused; after the policy's patience the run ends as refused and nothing was sent."""
+    """A down destination is refused; after the policy's patience the run ends as refused and nothing was sent."""
     s = scene()
     s.world.kill(3)
     s.world.clock.sleep(10)
@@ -248,7 +248,7 @@ def test_unhealthy_neighbour_holds_moves_until_it_is_well() -> None:
 
 
 def test_repair_goes_on_where_other_moves_wait() -> None:
-    """A move that replaces a dead replica is not held back by the unhealthy_partitions it repairs."""
+    """A move that replaces an offline replica is not held back by the unhealthy_partitions it repairs."""
     s = scene({0: (1, 2), 1: (2, 1)})
     s.world.kill(1)
     s.world.clock.sleep(30)
@@ -256,7 +256,7 @@ def test_repair_goes_on_where_other_moves_wait() -> None:
     assert s.driver.execute(plan, ExecutionPolicy(), run_id="r").status == "done"
 
 
-def test_stall_names_the_dead_destination_and_goes_on_when_it_returns() -> None:
+def test_stall_names_the_down_destination_and_goes_on_when_it_returns() -> None:
     """A destination that dies in mid-move makes a stall with its cause; the move ends when it is back."""
     s = scene()
     at(s, 14, lambda: s.world.kill(3))

@@ -59,7 +59,7 @@ def test_the_journal_moves_when_all_others_have_arrived(wanted: tuple[int, ...])
 
 
 def test_a_move_that_cannot_begin_does_not_keep_the_journal_from_its_repair() -> None:
-    """One partition has no leader to be copied from; the journal is moved away from the dead broker all the same."""
+    """One partition has no leader to be copied from; the journal is moved away from the down broker all the same."""
     s = with_journal()
     s.world.add_topic("lost", {0: (1,)}, size_bytes=MB)
     s.world.kill(1)

@@ -105,7 +105,7 @@ def test_a_reading_that_contradicts_a_change_is_doubted_for_some_seconds() -> No
     assert not throttler._is_late(RATE, read)
 
 
-def test_what_a_dead_broker_has_stays_owed() -> None:
+def test_what_a_down_broker_has_stays_owed() -> None:
     """Nothing is sent to it, and the rest is done: its line waits for the next occasion."""
     s = scene()
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
@@ -332,7 +332,7 @@ def test_a_line_of_another_version_is_refused_by_name() -> None:
 
 
 def test_what_fails_at_the_first_look_is_told_after_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list is looked at once more, the rate of a dead broker is not, and that broker is not asked for anything."""
+    """A list is looked at once more, the rate of a down broker is not, and that broker is not asked for anything."""
     s = scene()
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     on = Setting("topic", T, FOLLOWER_REPLICAS)

@@ -264,7 +264,7 @@ def test_a_replica_is_ordered_to_its_log_dir_until_it_is_there(
         assert (m.note, m.entered_s) == (note("not-in-log-dir", broker=1, path=THERE, attempts=4), NOW.s)
 
 
-def test_a_dead_broker_s_log_dir_is_waited_for_without_a_reading() -> None:
+def test_a_down_broker_s_log_dir_is_waited_for_without_a_reading() -> None:
     """Nothing would be read of it; one that lives is read first."""
     for alive, expected in (((2, 3), Relocating), ((1, 2, 3), Moved)):
         run, effects = decide(run_of(moves(Moved(), move=STAYS), applied={}), seen((1, 2), alive=alive), NOW)
@@ -330,7 +330,7 @@ def rates(*brokers: int, value: int = 5_000) -> DesiredThrottles:
 
 
 def test_rates_stay_between_two_moves_of_a_run_and_entries_do_not() -> None:
-    """A rate is set for what is in flight, and kept for what waits; of others, and of the dead, none is begun."""
+    """A rate is set for what is in flight, and kept for what waits; of others, and of brokers that are down, none is begun."""
     of = moves(Moving(), Planned(), Verified())
     other = Move("t", 1, (4, 5), (6, 5), 10)
     of[name(1)] = replace(of[name(1)], move=other)

@@ -408,25 +408,25 @@ def test_a_move_that_waits_is_not_looked_for_in_vain() -> None:
     other = build("c", (), (Topic("s", topic_id="S"),), [])
     for state in (None, other):
         m = after(Planned(), replace(seen(None), names=frozenset(), state=state), topic_id="T")
-        assert (m.stage, m.gone_since_s) == (Planned(), None)
+        assert (m.stage, m.down_since_s) == (Planned(), None)
 
 
 @pytest.mark.parametrize(
-    ("gone_since_s", "grace_s", "gone"),
+    ("down_since_s", "grace_s", "gone"),
     [(None, 15.0, False), (995.5, 15.0, False), (995.0, 15.0, True), (998.0, 2.0, True), (998.5, 2.0, False)],
 )
-def test_what_neither_list_knows_is_deleted(gone_since_s: float | None, grace_s: float, *, gone: bool) -> None:
+def test_what_neither_list_knows_is_deleted(down_since_s: float | None, grace_s: float, *, gone: bool) -> None:
     """After five seconds, or the grace where that is shorter; the controller's list alone is enough to go on."""
-    m = MoveRun(MOVE, Moving(), gone_since_s=gone_since_s, entered_s=900.0)
+    m = MoveRun(MOVE, Moving(), down_since_s=down_since_s, entered_s=900.0)
     run = Run("r", "test", "c", replace(POLICY, submit_grace_s=grace_s), {NAME: m}, {})
     found = observe(run, seen(None), NOW).moves[NAME]
     if gone:
         assert (found.stage, found.note) == (Failed("deleted"), note("deleted", partition="t-0"))
         assert found.entered_s == NOW.s
     else:
-        assert (found.stage, found.gone_since_s) == (Moving(), NOW.s if gone_since_s is None else gone_since_s)
+        assert (found.stage, found.down_since_s) == (Moving(), NOW.s if down_since_s is None else down_since_s)
     listed = observe(run, seen(None, OURS), NOW).moves[NAME]
-    assert (listed.stage, listed.gone_since_s) == (Moving(way_back=(2, 1)), None)
+    assert (listed.stage, listed.down_since_s) == (Moving(way_back=(2, 1)), None)
 
 
 def test_every_move_is_looked_at_and_what_has_ended_is_not() -> None:
@@ -528,8 +528,8 @@ QUIET: Final[dict[str, Any]] = {"copied_bytes": 20, "total_bytes": 100}
         pytest.param(Moving(grown_at_s=941.0, mark_s=990.0), 900.0, 3, Moving, None, id="copied-lately"),
         pytest.param(Moving(grown_at_s=940.0, mark_s=990.0), 900.0, 3, Stalled, "fetch-errors", id="idle"),
         pytest.param(Moving(grown_at_s=999.0, mark_s=700.0, mark_left_bytes=90), 900.0, 3, Stalled, "slow", id="late"),
-        pytest.param(Moving(grown_at_s=999.0, mark_s=990.0), 985.0, 0, Stalled, "destination-down", id="dead"),
-        pytest.param(Moving(grown_at_s=999.0, mark_s=990.0), 985.5, 0, Moving, None, id="dead-a-moment-ago"),
+        pytest.param(Moving(grown_at_s=999.0, mark_s=990.0), 985.0, 0, Stalled, "destination-down", id="down"),
+        pytest.param(Moving(grown_at_s=999.0, mark_s=990.0), 985.5, 0, Moving, None, id="down-a-moment-ago"),
         pytest.param(Stalled(grown_at_s=999.0, mark_s=990.0, cause="slow"), 998.0, 3, Moving, None, id="copies-again"),
         pytest.param(
             Stalled(grown_at_s=998.0, mark_s=990.0, cause="slow"),
@@ -598,7 +598,7 @@ def test_the_rate_of_the_leader_counts_for_the_time_of_a_move() -> None:
     assert observe(idle, led_by_2, NOW).moves[NAME].cause == "fetch-errors"
 
 
-def test_a_standstill_is_judged_when_destinations_were_read_or_one_is_dead() -> None:
+def test_a_standstill_is_judged_when_destinations_were_read_or_one_is_down() -> None:
     """A look without a reading tells nothing new of the others."""
     stage = Moving(grown_at_s=0.0, way_back=(2, 1))
     assert type(after(stage, seen(UNION, OURS)).stage) is Moving
@@ -611,8 +611,8 @@ def test_a_standstill_is_judged_when_destinations_were_read_or_one_is_dead() -> 
     ("move", "read", "alive", "broken"),
     [
         pytest.param(MOVE, None, (1, 2, 3), False, id="not-read"),
-        pytest.param(MOVE, None, (1, 2), True, id="dead"),
-        pytest.param(MOVE, None, (3,), False, id="only-old-brokers-are-dead"),
+        pytest.param(MOVE, None, (1, 2), True, id="down"),
+        pytest.param(MOVE, None, (3,), False, id="only-old-brokers-are-down"),
         pytest.param(MOVE, {3: BrokerLogs((DIR, BROKEN), {})}, (1, 2, 3), True, id="failed-and-nothing-there"),
         pytest.param(MOVE, {3: BrokerLogs((DIR,), {})}, (1, 2, 3), False, id="nothing-there"),
         pytest.param(
@@ -620,13 +620,13 @@ def test_a_standstill_is_judged_when_destinations_were_read_or_one_is_dead() -> 
         ),
         pytest.param(MOVE, {2: BrokerLogs((BROKEN,), {})}, (1, 2, 3), False, id="not-a-destination"),
         pytest.param(TWO, {4: BrokerLogs((BROKEN,), {})}, (3, 4), True, id="the-second-destination"),
-        pytest.param(TWO, {}, (3,), True, id="the-second-destination-is-dead"),
+        pytest.param(TWO, {}, (3,), True, id="the-second-destination-is-down"),
     ],
 )
 def test_a_destination_is_broken_when_it_plainly_cannot_take_the_copy(
     move: Move, read: Mapping[int, BrokerLogs] | None, alive: tuple[int, ...], *, broken: bool
 ) -> None:
-    """Dead, or a log dir of it failed and it has no replica yet; any one of them is enough."""
+    """Down, or a log dir of it failed and it has no replica yet; any one of them is enough."""
     assert is_broken(MoveRun(move, Moving()), seen(logs=read, alive=alive)) is broken
 
 
@@ -707,8 +707,8 @@ def unread(*alive: int) -> Picture:
         pytest.param(Relocating(grown_at_s=941.0), copying(1, 2), {}, "", 0.0, id="copied-lately"),
         pytest.param(Relocating(grown_at_s=940.0), copying(1, 2), {}, "log-dir-copy", 1e3, id="idle"),
         pytest.param(Relocating(), unread(1, 2), {}, "", 0.0, id="not-read"),
-        pytest.param(Relocating(), unread(2), {}, "destination-down", 1e3, id="dead-and-not-read"),
-        pytest.param(Relocating(), copying(2), {}, "destination-down", 1e3, id="dead"),
+        pytest.param(Relocating(), unread(2), {}, "destination-down", 1e3, id="down-and-not-read"),
+        pytest.param(Relocating(), copying(2), {}, "destination-down", 1e3, id="down"),
         pytest.param(
             Relocating(cause="log-dir-copy", named_s=5.0),
             copying(2),

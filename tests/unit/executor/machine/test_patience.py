@@ -158,7 +158,7 @@ def test_a_large_move_that_does_its_share_is_never_called_stalled() -> None:
 
 
 def test_a_move_that_stood_still_has_its_whole_time_when_it_goes_on() -> None:
-    """The time of a dead destination is not held against the copy that goes on when it returns."""
+    """The time of a down destination is not held against the copy that goes on when it returns."""
     s = scene(size_bytes=200 * MB)
     s.world.clock.at(s.world.clock.monotonic_s() + 14, lambda: s.world.kill(3))
     s.world.clock.at(s.world.clock.monotonic_s() + 300, lambda: s.world.start(3))

@@ -180,7 +180,7 @@ def test_a_copy_that_stands_still_is_kept_and_goes_on_when_it_can() -> None:
     assert result.seconds > 500
 
 
-def test_a_copy_on_a_dead_broker_ends_with_what_may_still_happen_there() -> None:
+def test_a_copy_on_a_down_broker_ends_with_what_may_still_happen_there() -> None:
     """The broker cannot be told to stop: the outcome says so, and the other move of the run is not held up."""
     s = two_dirs_scene()
     crawl(s, 100_000)

@@ -27,7 +27,7 @@ def state_of(
     version: str | None = "4.3",
     adding: tuple[int, ...] = (),
 ) -> ClusterState:
-    """One partition; broker 5 is dead."""
+    """One partition; broker 5 is down."""
     brokers = tuple(Broker(b, host="h", alive=b != 5) for b in range(1, 7))
     row = PartitionRow("t", 0, isr[0], replicas, isr, adding=adding, sizes=(1,) * len(replicas))
     return build("c", brokers, (Topic("t", min_isr=min_isr),), [row], kafka_version=version)
@@ -46,7 +46,7 @@ def state_of(
         pytest.param(state_of((1, 2, 3), (1, 2, 3), 3), (4, 1, 2), False, id="as-many-as-replicas"),
         pytest.param(state_of((1, 2), (1, 2), 3), (2, 1), False, id="order-alone"),
         pytest.param(state_of((1, 2), (1, 2), 3), (1,), False, id="fewer"),
-        pytest.param(state_of((1, 5), (1,), 3), (1, 3), False, id="dead-replica-replaced"),
+        pytest.param(state_of((1, 5), (1,), 3), (1, 3), False, id="offline-replica-replaced"),
         pytest.param(state_of((1, 2), (1,), 3), (1, 3), False, id="already-under"),
         pytest.param(state_of((1, 2), (1,), 2, adding=(2,)), (1, 2), False, id="in-flight-already"),
     ],

@@ -38,7 +38,7 @@ def test_the_clock_of_a_copy_starts_where_the_copy_does(
     before: Stage, after: Moving | Stalled | Relocating, clock: tuple[float, float, int]
 ) -> None:
     """And not where the same copy is only called otherwise."""
-    m = MoveRun(MOVE, before, note=SAID, entered_s=5.0, gone_since_s=4.0, copied_bytes=30)
+    m = MoveRun(MOVE, before, note=SAID, entered_s=5.0, down_since_s=4.0, copied_bytes=30)
     found = move_to(m, after, NOW)
     begun = replace(after, grown_at_s=clock[0], mark_s=clock[1], mark_left_bytes=clock[2])
     assert found == MoveRun(MOVE, begun, since_ms=50_000, entered_s=50.0, copied_bytes=30)

@@ -20,7 +20,7 @@ NAME = TopicPartition(T, 0)
 
 @pytest.mark.parametrize(("cause", "news"), [("destination-down", 1), ("destination-unreachable", 0)])
 def test_another_cause_of_the_same_stall_is_news(cause: str, news: int) -> None:
-    """A broker that froze is found dead; the same cause with other figures is told once only."""
+    """A broker that froze is found down; the same cause with other figures is told once only."""
     s = scene({0: (1, 2)})
     run = new_run("r", Plan("test", "c", "f", (Move(T, 0, (1, 2), (3, 2)),)), ExecutionPolicy(), Now(0, 0.0))
     before = with_moves(run, {NAME: replace(run.moves[NAME], stage=Stalled(cause="destination-unreachable"))})

@@ -128,7 +128,7 @@ def test_another_users_rate_is_called_theirs() -> None:
 
 
 def test_what_is_plainly_broken_comes_before_what_follows_from_it() -> None:
-    """A dead destination explains the silence, the lag and the missing replica."""
+    """A down destination explains the silence, the lag and the missing replica."""
     assert Night(alive=frozenset({1, 2}), silent=True, inbound=6 * MB).cause()[0] == "destination-down"
 
 

@@ -227,9 +227,9 @@ def test_producers_share_of_the_throttle_bounds_what_runs_together() -> None:
     assert len(choose(waiting, [], CAPS, rates={5: 20}, room={})) == 2
 
 
-def cluster(*rows: PartitionRow, dead: tuple[int, ...] = (), min_isr: int = 1) -> ClusterState:
+def cluster(*rows: PartitionRow, down: tuple[int, ...] = (), min_isr: int = 1) -> ClusterState:
     """Brokers 1 to 5 and topics a and b, in which every partition holds a few bytes."""
-    brokers = tuple(Broker(i, alive=i not in dead, host="h") for i in range(1, 6))
+    brokers = tuple(Broker(i, alive=i not in down, host="h") for i in range(1, 6))
     sized = [replace(row, sizes=(9,) * len(row.replicas)) for row in rows]
     return build("c", brokers, (Topic("a", min_isr=min_isr), Topic("b", min_isr=min_isr)), sized)
 
@@ -253,7 +253,7 @@ def test_unrelated_problems_stop_nothing_but_min_isr_does() -> None:
 def test_the_last_replicas_in_sync_are_not_given_up_for_one_that_is_not() -> None:
     """Fewer replicas cost no copy, and must not cost what is in sync; dropping the unhealthy one is right at any time."""
     three = PartitionRow("a", 0, 1, (1, 2, 3), (1, 3))
-    for state in (cluster(three), cluster(PartitionRow("a", 0, 1, (1, 2, 3), (1, 2, 3)), dead=(2,))):
+    for state in (cluster(three), cluster(PartitionRow("a", 0, 1, (1, 2, 3), (1, 2, 3)), down=(2,))):
         assert verdict(state, Move("a", 0, (1, 2, 3), (1, 2))) == "drops-in-sync"
         assert verdict(state, Move("a", 0, (1, 2, 3), (2,))) == "drops-in-sync"
         assert verdict(state, Move("a", 0, (1, 2, 3), (1, 3))) is None
@@ -277,7 +277,7 @@ def test_a_refusal_over_an_isr_says_when_that_is_settled(told: dict[str, str] | 
         assert (found.code, found.isr_within_s) == (code, within_s)
         assert ("45 s" in str(found)) is (within_s == 45)
     # A broker that has died and still stands in the ISR.
-    state = cluster(PartitionRow("a", 0, 4, (4, 2, 3), (4, 2, 3)), dead=(2,))
+    state = cluster(PartitionRow("a", 0, 4, (4, 2, 3), (4, 2, 3)), down=(2,))
     move = Move("a", 0, (4, 2, 3), (4, 2))
     (found,) = judge([move], replace(state, broker_configs=entries), ours={move.name: move}, room={}).values()
     assert (found.code, found.isr_within_s) == ("drops-in-sync", within_s)
@@ -315,12 +315,12 @@ def test_a_plan_is_not_for_another_topic_of_the_same_name() -> None:
 
 
 def test_verdicts_on_the_partition_and_the_destination() -> None:
-    """Gone, already there, changed or moved by another user, no leader, dead destination: each has its code."""
+    """Gone, already there, changed or moved by another user, no leader, down destination: each has its code."""
     a = PartitionRow("a", 0, 1, (1, 2), (1, 2))
     assert verdict(cluster(a), Move("a", 7, (1, 2), (3, 2))) == "deleted"
     assert verdict(cluster(a), Move("a", 0, (2, 1), (1, 2))) == "already-there"
     assert verdict(cluster(a), Move("a", 0, (4, 5), (3, 5))) == "modified-externally"
-    assert verdict(cluster(a, dead=(3,)), Move("a", 0, (1, 2), (3, 2))) == "destination-down"
+    assert verdict(cluster(a, down=(3,)), Move("a", 0, (1, 2), (3, 2))) == "destination-down"
     moving = PartitionRow("a", 0, 1, (4, 2, 1), (1, 2), adding=(4,), removing=(1,))
     assert verdict(cluster(moving), Move("a", 0, (1, 2), (3, 2))) == "foreign-reassignment"
     leaderless = PartitionRow("a", 0, -1, (1, 2), ())

@@ -61,7 +61,7 @@ def plan() -> None:
 @plan_options
 @cluster_options
 def balance(*, options: PlanOptions, cluster: ClusterOptions) -> int:
-    """Bring everything within its band: dead and draining brokers, racks, disk, traffic, replicas, leaders."""
+    """Bring everything within its band: down and draining brokers, racks, disk, traffic, replicas, leaders."""
     return _run(Balance(selection=options.selection()), options, cluster)
 
 
@@ -133,7 +133,7 @@ def evacuate(
     options: PlanOptions,
     cluster: ClusterOptions,
 ) -> int:
-    """Rebuild elsewhere the replicas of dead brokers, of a rack, or of failed log dirs (--offline-only)."""
+    """Rebuild elsewhere the replicas of brokers that are down, of a rack, or of failed log dirs (--offline-only)."""
     if not brokers_ and not racks_:
         raise UsageError("Nothing to evacuate is named.", hint="Give broker ids, or --rack.")
     intent = partial(Evacuate, racks=frozenset(racks_), offline_only=offline_only, selection=options.selection())

@@ -165,7 +165,7 @@ def kill_broker(*, broker: int, graceful: bool, freeze: bool) -> None:
 @sandbox.command("start-broker")
 @click.argument("broker", type=int)
 def start_broker(*, broker: int) -> None:
-    """Start a dead broker, or resume a frozen one, and wait until it serves."""
+    """Start a broker that is down, or resume a frozen one, and wait until it serves."""
     running = attached()
     if running.running().get(broker):
         running.resume_broker(broker)

@@ -264,7 +264,7 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
     for other in status.others:
         does = "moves replicas" if other.moves_replicas else "elects leaders"
         yield Cell(f"Also {does} here: {other.name} ({other.evidence}).")
-    if not (unhealthy.any or status.dead_brokers or status.unreachable_brokers or status.bad_log_dirs):
+    if not (unhealthy.any or status.down_brokers or status.unreachable_brokers or status.bad_log_dirs):
         yield Cell("No offline or under-replicated partitions.", "green")
 
 
@@ -291,10 +291,10 @@ def _lost_journal(status: ClusterStatus) -> str:
 
 
 def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
-    if status.dead_brokers:
-        named, whose = human_names(status.dead_brokers, few), "its" if len(status.dead_brokers) == 1 else "their"
-        ids = _as_arguments(status.dead_brokers, few)
-        told = f"Broker{_s(status.dead_brokers)} {named} down. To rebuild {whose} replicas elsewhere: ballast plan evacuate {ids}"
+    if status.down_brokers:
+        named, whose = human_names(status.down_brokers, few), "its" if len(status.down_brokers) == 1 else "their"
+        ids = _as_arguments(status.down_brokers, few)
+        told = f"Broker{_s(status.down_brokers)} {named} down. To rebuild {whose} replicas elsewhere: ballast plan evacuate {ids}"
         yield Cell(told, "red")
     if status.unreachable_brokers:
         named = human_names(status.unreachable_brokers, few)

@@ -41,7 +41,7 @@ RULES: Final = (
     "stale",
     "repeat",
     "duplicate",
-    "dead",
+    "down",
     "closed",
     "factor",
     "rack",
@@ -84,7 +84,7 @@ def demand_sound(state: ClusterState, plan: Plan, intent: Intent, *, loads: Load
         )
 
 
-POSSIBLE: Final = frozenset({"disk", "rack", "topic-rule", "leader", "dead", "closed"})
+POSSIBLE: Final = frozenset({"disk", "rack", "topic-rule", "leader", "down", "closed"})
 """Rules that given lists, which no search made, may break: then they cannot be had, which is no bug."""
 
 
@@ -214,7 +214,7 @@ class _Judge:
         return any(bool(p.offline[i]) and int(p.replica[i]) in self.emptied for i in slots)
 
     def _sources(self, move: Move) -> None:
-        """Brokers that the selection leaves out stay as they are, unless they are dead or to be emptied."""
+        """Brokers that the selection leaves out stay as they are, unless they are down or to be emptied."""
         select = self.intent.selection
         for b in move.removing:
             placed = isinstance(self.intent, Place)
@@ -225,7 +225,7 @@ class _Judge:
         for b in set(move.new) - set(move.old):
             broker = self.brokers.get(b)
             if broker is None or not broker.alive:
-                self._report("dead", move, f"would be put on broker {b}, which is not alive")
+                self._report("down", move, f"would be put on broker {b}, which is not alive")
             elif b in self.closed:
                 self._report("closed", move, f"would be put on broker {b}, which takes no replica here")
         first = move.new[0] if move.new else -1

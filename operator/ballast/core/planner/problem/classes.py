@@ -31,7 +31,7 @@ class Classes:
     loose: Flags
     """By class: racks may be shared."""
     waived: Flags
-    """By class: no broker that may lead by the rules is alive, so that any may; what is dead must be rebuilt all the same."""
+    """By class: no broker that may lead by the rules is alive, so that any may; what is on a broker that is down must be rebuilt all the same."""
     counted: SmallInts
     """By partition row: the number of its topic among those that are counted, -1 for none."""
     most: Ints

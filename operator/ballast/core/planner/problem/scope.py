@@ -192,9 +192,9 @@ def _named(ids: Ints, wanted: frozenset[int]) -> Flags:
     return np.isin(ids, sorted(wanted))
 
 
-def _require_alive(ids: Ints, dead: Flags) -> None:
-    if bool(dead.any()):
-        raise UsageError(f"Broker {ids[dead][0]} is not alive.", hint="Start it before it is given replicas.")
+def _require_alive(ids: Ints, down: Flags) -> None:
+    if bool(down.any()):
+        raise UsageError(f"Broker {ids[down][0]} is not alive.", hint="Start it before it is given replicas.")
 
 
 def _evacuated(state: ClusterState, intent: Evacuate, ids: Ints) -> Flags:

@@ -189,7 +189,7 @@ def waived(state: ClusterState, problem: Problem) -> tuple[Obstacle, ...]:
             for i, b in enumerate(state.brokers)
             if all(r.allows(b.id) and r.allows_leader(b.id, b.rack) for r in rules)
         ]
-        cause = ("no-leader", "leader-dead", "leaders-dead")[min(len(wanted), 2)]
+        cause = ("no-leader", "leader-down", "leaders-down")[min(len(wanted), 2)]
         for t in np.unique(p.topic[(classes.of == c) & problem.scope.open_rows]).tolist():
             topic = state.topics[t].name
             out.append(obstacle("topic-rule", f"topic {topic}", cause, topic=topic, brokers=_ids(state, wanted)))

@@ -92,11 +92,11 @@ SAYINGS: Final[Mapping[str, Saying]] = {
     "topic-rule/no-leader": Saying(
         "its rules let {brokers:only} lead it: others lead it", "Allow more in balance.topic_rules."
     ),
-    "topic-rule/leader-dead": Saying(
+    "topic-rule/leader-down": Saying(
         "its rules let {brokers:only} lead it, and it is not alive: others lead it",
         "Start it, or allow more in balance.topic_rules.",
     ),
-    "topic-rule/leaders-dead": Saying(
+    "topic-rule/leaders-down": Saying(
         "its rules let {brokers:only} lead it, and none of them is alive: others lead it",
         "Start one of them, or allow more in balance.topic_rules.",
     ),

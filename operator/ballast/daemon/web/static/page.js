@@ -145,7 +145,7 @@ function moving(s) {
 
 /** Why a plan is made: resources out of range by their labels, the rest in words. */
 const whys = { "not-preferred": "another replica than the preferred one leads", "leader-balance": "preferred leaders are unevenly spread", racks: "replicas share a rack",
-  evacuate: "replicas are offline, or their broker is to be emptied", decommission: "the broker is to be emptied", draining: "the broker is draining", "dead-broker": "the broker is down", expand: "the broker is to be filled",
+  evacuate: "replicas are offline, or their broker is to be emptied", decommission: "the broker is to be emptied", draining: "the broker is draining", "broker-down": "the broker is down", expand: "the broker is to be filled",
   demote: "the broker is to lead nothing", swap: "the brokers are to be swapped", "topic-rule": "the rule of the topic", "make-room": "room for other moves", "cross-rack": "less traffic between racks",
   "replication-factor": "another replication factor", placement: "Kafka's placement" };
 function why(plan, code) {

@@ -98,7 +98,7 @@ def least(r: Relaxation, prices: Ints, row: int) -> int:
 @settings(max_examples=60)
 @given(st.data())
 def test_the_value_is_that_of_the_cheapest_of_all_placements(data: st.DataObject) -> None:
-    """At any prices, on clusters of every kind: dead and demoted brokers, pinned topics, racks or none."""
+    """At any prices, on clusters of every kind: down and demoted brokers, pinned topics, racks or none."""
     state = data.draw(clusters())
     ids = [b.id for b in state.brokers]
     policy = PlannerPolicy(
@@ -298,9 +298,9 @@ def test_filling_an_empty_broker_says_that_it_is_what_decides() -> None:
     assert 0 < made.bound_bytes <= made.bytes_moved
 
 
-def test_a_dead_broker_does_not_blind_the_program() -> None:
-    """Staying on a dead broker is no placement: the whole program finds a bound close to the plan all the same."""
-    case = written("dead", *make(brokers=15, racks=5, topics=50, partitions=1_000, dead=1, seed=27))
+def test_a_down_broker_does_not_blind_the_program() -> None:
+    """Staying on a down broker is no placement: the whole program finds a bound close to the plan all the same."""
+    case = written("down", *make(brokers=15, racks=5, topics=50, partitions=1_000, down=1, seed=27))
     policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
     made = plan(case.state, Balance(), loads=case.loads, policy=policy)
     assert made.bound_bytes is not None

@@ -239,14 +239,14 @@ def test_pouring_is_by_weight_as_far_as_each_vessel_holds(
     assert found.tolist() == pytest.approx(expected)
 
 
-STRANGE: Final = cluster(dead=(2,))
+STRANGE: Final = cluster(down=(2,))
 
 
 @pytest.mark.parametrize(
     ("intent", "policy", "state", "expected"),
     [
         pytest.param(Balance(), POLICY, STATE, ("123456", "123456", "123456", "123456", ""), id="all"),
-        pytest.param(Balance(), POLICY, STRANGE, ("13456", "13456", "13456", "13456", "2"), id="dead"),
+        pytest.param(Balance(), POLICY, STRANGE, ("13456", "13456", "13456", "13456", "2"), id="down"),
         pytest.param(Leaders(), POLICY, STRANGE, ("13456", "", "13456", "13456", ""), id="leaders"),
         pytest.param(
             Expand(brokers=frozenset({2, 6})), POLICY, STRANGE, ("13456", "6", "13456", "13456", ""), id="expand"

@@ -43,7 +43,7 @@ LISTS: Final = {"t": ((1, 2), (2, 3), (3, 1)), "u": ((4, 5), (1, 4), (1, 2, 4)),
 
 def cluster(
     *,
-    dead: tuple[int, ...] = (),
+    down: tuple[int, ...] = (),
     racks: str = "abcabc",
     dirs: Mapping[int, tuple[LogDir, ...]] | None = None,
     topics: dict[str, dict[str, Any]] | None = None,
@@ -55,7 +55,7 @@ def cluster(
         Broker(
             b,
             rack=rack if rack != "-" else None,
-            alive=b not in dead,
+            alive=b not in down,
             log_dirs=(dirs or {}).get(b, (DISK,)),
             log_dirs_known=True,
         )
@@ -64,7 +64,7 @@ def cluster(
     found = []
     for topic, lists in LISTS.items():
         for n, members in enumerate(lists):
-            alive = tuple(b for b in members if b not in dead)
+            alive = tuple(b for b in members if b not in down)
             row = PartitionRow(topic, n, alive[0] if alive else -1, members, alive, sizes=(100,) * len(members))
             found.append(replace(row, **(rows or {}).get((topic, n), {})))
     told = tuple(Topic(t, **(topics or {}).get(t, {})) for t in LISTS)
@@ -115,7 +115,7 @@ ADMITTED: Final[dict[str, Any]] = {
         pytest.param((move("t-0", 1, 2),), ["intent"], id="no-change"),
         pytest.param((move("t-0"),), ["intent", "factor"], id="no-replica"),
         pytest.param((move("t-0", 1, 1),), ["duplicate", "rack", "rack"], id="twice-on-a-broker"),
-        pytest.param((move("t-0", 1, 7),), ["dead"], id="unknown-broker"),
+        pytest.param((move("t-0", 1, 7),), ["down"], id="unknown-broker"),
         pytest.param((move("t-0", 1),), ["factor"], id="a-replica-fewer"),
         pytest.param((move("t-0", 1, 2, 3),), ["factor"], id="a-replica-more"),
         pytest.param((move("t-0", 1, 4),), ["rack", "rack"], id="two-in-a-rack"),
@@ -152,7 +152,7 @@ def test_a_named_log_dir_is_there_and_takes_replicas(paths: tuple[str, ...], cod
 
 def test_a_broker_that_is_not_there_has_no_log_dir() -> None:
     """Nor does it live."""
-    assert found(move("t-0", 1, 7, log_dirs=("any", "/d"))) == [("log-dirs", "t-0"), ("dead", "t-0")]
+    assert found(move("t-0", 1, 7, log_dirs=("any", "/d"))) == [("log-dirs", "t-0"), ("down", "t-0")]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_what_may_not_change_stays(known: dict[str, Any], code: str | None) -> N
         pytest.param({"state": cluster(dirs={4: (CORDONED,)})}, "closed", id="cordoned"),
         pytest.param({"policy": replace(POLICY, draining=frozenset({4})), **ADMITTED}, "closed", id="draining"),
         pytest.param({"intent": Balance(selection=Selection(exclude_brokers="4"))}, "closed", id="left-out"),
-        pytest.param({"state": cluster(dead=(4,)), **ADMITTED}, "dead", id="dead"),
+        pytest.param({"state": cluster(down=(4,)), **ADMITTED}, "down", id="down"),
         pytest.param({"policy": replace(POLICY, cordoned=frozenset({1, 2}))}, None, id="others-cordoned"),
         pytest.param({"intent": Expand(brokers=frozenset({6, 5}))}, "closed", id="no-new-broker"),
         pytest.param({"intent": Swap(old=1, new=6), **ADMITTED}, "closed", id="not-the-broker-that-replaces"),
@@ -241,7 +241,7 @@ def test_what_may_not_change_stays(known: dict[str, Any], code: str | None) -> N
 def test_a_replica_goes_only_where_replicas_are_taken(known: dict[str, Any], code: str | None) -> None:
     """By the cluster, the policy and the intent; what is there already may stay."""
     told = found(move("t-1", 2, 4), **known)
-    assert [pair for pair in told if pair[0] in {"closed", "dead"}] == ([(code, "t-1")] if code else [])
+    assert [pair for pair in told if pair[0] in {"closed", "down"}] == ([(code, "t-1")] if code else [])
 
 
 @pytest.mark.parametrize("intent", [Expand(brokers=frozenset({6})), Swap(old=1, new=6)])
@@ -270,14 +270,14 @@ def test_a_broker_to_be_emptied_receives_nothing() -> None:
             id="to-be-emptied",
         ),
         pytest.param(
-            {"state": cluster(dead=(2,)), "intent": Balance(selection=Selection(exclude_brokers="2"))},
+            {"state": cluster(down=(2,)), "intent": Balance(selection=Selection(exclude_brokers="2"))},
             False,
-            id="dead",
+            id="down",
         ),
     ],
 )
 def test_a_broker_that_the_selection_leaves_out_keeps_its_replicas(known: dict[str, Any], *, found_too: bool) -> None:
-    """Unless it is dead, or is what the plan is to empty."""
+    """Unless it is down, or is what the plan is to empty."""
     assert found(move("t-0", 1, 5), **known) == ([("selection", "t-0")] if found_too else [])
 
 
@@ -320,7 +320,7 @@ def test_a_shrinking_list_of_demoted_brokers_is_led_by_one_where_the_plan_says_s
     three = ChangeReplicationFactor(to=2, selection=Selection(topics="u"))
     named = {**admitted, "obstacles": (Obstacle("sole-leader", "u-2", "a reason"),)}
     assert found(move("u-2", 2, 1), intent=three, **named) == [("leader", "u-2")]
-    assert found(move("u-2", 2, 1), intent=three, state=cluster(dead=(1,)), **named) == []
+    assert found(move("u-2", 2, 1), intent=three, state=cluster(down=(1,)), **named) == []
     without = replace(three, selection=Selection(topics="u", exclude_brokers="1"))
     assert found(move("u-2", 2, 1), intent=without, **named) == []
 
@@ -344,9 +344,9 @@ def test_no_more_lists_are_led_by_such_a_broker_than_the_plan_counts() -> None:
 
 
 def test_racks_count_only_where_every_broker_alive_has_one() -> None:
-    """A dead broker without one makes no difference."""
+    """A down broker without one makes no difference."""
     assert found(move("t-0", 1, 4), state=cluster(racks="abcab-")) == []
-    told = found(move("t-0", 1, 4), state=cluster(racks="abcab-", dead=(6,)))
+    told = found(move("t-0", 1, 4), state=cluster(racks="abcab-", down=(6,)))
     assert told == [("rack", "t-0")] * 2
 
 
@@ -385,15 +385,15 @@ def test_a_shorter_list_may_be_in_fewer_racks() -> None:
 @pytest.mark.parametrize(
     ("left_out", "codes"),
     [
-        pytest.param("[3-6]", [("rack", "u-1")], id="a-dead-broker-that-takes-no-part-keeps-its-rack"),
+        pytest.param("[3-6]", [("rack", "u-1")], id="a-down-broker-that-takes-no-part-keeps-its-rack"),
         pytest.param("[356]", [], id="one-that-takes-part-leaves-it"),
     ],
 )
-def test_the_rack_of_a_dead_broker_is_kept_where_its_replica_need_not_leave(
+def test_the_rack_of_a_down_broker_is_kept_where_its_replica_need_not_leave(
     left_out: str, codes: list[tuple[str, str]]
 ) -> None:
     """No other broker of that rack takes part."""
-    state = cluster(racks="aabbbb", dead=(4,))
+    state = cluster(racks="aabbbb", down=(4,))
     intent = Balance(selection=Selection(exclude_brokers=left_out))
     assert found(move("u-1", 1, 2), intent=intent, state=state, **ADMITTED) == codes
 
@@ -491,11 +491,11 @@ def test_where_kafka_places_a_broker_that_is_left_out_may_be_left() -> None:
         pytest.param((), ("t-0",), None, [], id="of-the-first-replica"),
         pytest.param((), ("t-0", "t-1", "t-0"), None, [("election", "t-0")], id="twice"),
         pytest.param((), ("t-9", "t-0"), None, [("stale", "t-9")], id="not-there"),
-        pytest.param((), ("t-9", "t-1"), cluster(dead=(2,)), [("stale", "t-9"), ("election", "t-1")], id="dead"),
+        pytest.param((), ("t-9", "t-1"), cluster(down=(2,)), [("stale", "t-9"), ("election", "t-1")], id="down"),
         pytest.param(
-            (move("t-0", 2, 1),), ("t-0",), cluster(dead=(1,)), [], id="first-of-the-list-that-the-plan-makes"
+            (move("t-0", 2, 1),), ("t-0",), cluster(down=(1,)), [], id="first-of-the-list-that-the-plan-makes"
         ),
-        pytest.param((), ("t-0",), cluster(dead=(1,)), [("election", "t-0")], id="first-of-the-list-that-stays"),
+        pytest.param((), ("t-0",), cluster(down=(1,)), [("election", "t-0")], id="first-of-the-list-that-stays"),
     ],
 )
 def test_an_election_is_held_once_for_a_first_replica_that_is_alive(
@@ -535,10 +535,10 @@ def test_a_plan_has_the_status_that_it_deserves(
 @pytest.mark.parametrize(
     ("intent", "known", "names"),
     [
-        (Balance(), {"state": cluster(dead=(5,))}, ["u-0"]),
-        (Balance(selection=Selection(exclude_brokers="5")), {"state": cluster(dead=(5,))}, []),
-        (Balance(selection=Selection(brokers="[1-6]")), {"state": cluster(dead=(5,))}, ["u-0"]),
-        (Balance(selection=Selection(topics="t")), {"state": cluster(dead=(5,))}, []),
+        (Balance(), {"state": cluster(down=(5,))}, ["u-0"]),
+        (Balance(selection=Selection(exclude_brokers="5")), {"state": cluster(down=(5,))}, []),
+        (Balance(selection=Selection(brokers="[1-6]")), {"state": cluster(down=(5,))}, ["u-0"]),
+        (Balance(selection=Selection(topics="t")), {"state": cluster(down=(5,))}, []),
         (Balance(), {"policy": replace(POLICY, draining=frozenset({5}))}, ["u-0"]),
         (Leaders(), {"policy": replace(POLICY, draining=frozenset({5}))}, []),
         (Decommission(brokers=frozenset({5})), {}, ["u-0"]),
@@ -568,12 +568,12 @@ def test_what_moves_is_judged_by_its_new_list() -> None:
     """A promise that the moves keep is kept."""
     assert found(move("u-0", 4, 6), intent=Swap(old=5, new=6)) == []
     assert found(move("t-1", 3, 2), intent=Demote(brokers=frozenset({2}))) == []
-    assert found(move("u-0", 4, 6), state=cluster(dead=(5,))) == []
+    assert found(move("u-0", 4, 6), state=cluster(down=(5,))) == []
 
 
 def test_a_partition_of_which_every_broker_is_down_is_promised_as_well() -> None:
     """It is named with those that have another replica."""
-    state = cluster(dead=(5,), rows={("v", 0): {"replicas": (5,), "isr": (), "leader": -1, "sizes": None}})
+    state = cluster(down=(5,), rows={("v", 0): {"replicas": (5,), "isr": (), "leader": -1, "sizes": None}})
     assert found(state=state) == [("promise", "u-0"), ("promise", "v-0")]
 
 

@@ -82,7 +82,7 @@ def test_a_topic_that_shrinks_may_be_led_against_its_rule_where_the_plan_says_so
 def test_a_broker_that_is_not_there_leads_nothing() -> None:
     """Its rack is not known either."""
     told = found(move("t-1", 7, 3), policy=ruled({"leader_racks": frozenset({"a"})}), **ADMITTED)
-    assert told == [("dead", "t-1"), ("topic-rule", "t-1")]
+    assert told == [("down", "t-1"), ("topic-rule", "t-1")]
 
 
 @pytest.mark.parametrize(
@@ -216,12 +216,12 @@ def test_racks_count_by_the_brokers_that_a_topic_may_be_on() -> None:
 
 
 def test_an_even_spread_is_that_of_the_replicas_which_the_topic_is_to_have() -> None:
-    """Nine over six brokers are two at most, six are one; dead and emptied brokers hold none for good."""
+    """Nine over six brokers are two at most, six are one; down and emptied brokers hold none for good."""
     three = ChangeReplicationFactor(to=3, selection=Selection(topics="t"))
     policy = ruled({"spread_evenly": True})
     assert found(move("t-0", 1, 2, 6), intent=three, policy=policy, **ADMITTED) == []
     assert found(move("t-0", 1, 2, 3), intent=three, policy=policy, **ADMITTED) == [("topic-rule", "topic t")]
-    state = cluster(dead=(6,))
+    state = cluster(down=(6,))
     assert found(policy=ruled({"spread_evenly": True}), state=state) == []
     emptied = Decommission(brokers=frozenset({1, 6}))
     grown = move("t-0", 3, 2)

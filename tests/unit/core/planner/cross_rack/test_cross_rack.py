@@ -224,7 +224,7 @@ def loaded(draw: st.DrawFn) -> tuple[ClusterState, Loads, CrossRackPolicy]:
 @settings(max_examples=60, deadline=None)
 @given(loaded())
 def test_figures_are_those_of_their_definition(case: tuple[ClusterState, Loads, CrossRackPolicy]) -> None:
-    """Any cluster, dead brokers and offline partitions included."""
+    """Any cluster, down brokers and offline partitions included."""
     state, loads, policy = case
     found = traffic_now(state, loads, policy)
     if found is None or not all(state.brokers[i].alive for i in leaders_of(state).tolist()):

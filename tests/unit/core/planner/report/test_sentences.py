@@ -122,13 +122,13 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
         "Allow more in balance.topic_rules.",
     ),
     (
-        "topic-rule/leader-dead",
+        "topic-rule/leader-down",
         {"brokers": (1,)},
         "its rules let only broker 1 lead it, and it is not alive: others lead it",
         "Start it, or allow more in balance.topic_rules.",
     ),
     (
-        "topic-rule/leaders-dead",
+        "topic-rule/leaders-down",
         {"brokers": (1, 2)},
         "its rules let only brokers 1, 2 lead it, and none of them is alive: others lead it",
         "Start one of them, or allow more in balance.topic_rules.",

@@ -175,7 +175,7 @@ def test_no_plan_breaks_a_range_that_is_met(state: ClusterState, band: float) ->
 
 
 def nearly_full(seed: int, *, brokers: int, partitions: int) -> ClusterState:
-    """Two replicas each on unlike disks that are all but full; the last broker is dead."""
+    """Two replicas each on unlike disks that are all but full; the last broker is down."""
     rng = np.random.default_rng(seed)
     sizes = np.minimum((rng.pareto(1.1, partitions) + 1) * 1e8, 3e10).astype(np.int64).tolist()
     rows, used = [], dict.fromkeys(range(1, brokers + 1), 0)
@@ -188,9 +188,9 @@ def nearly_full(seed: int, *, brokers: int, partitions: int) -> ClusterState:
     weight = {b: (1.0, 1.3)[int(rng.integers(2))] for b in range(1, brokers)}
     total = 2 * sum(sizes) / sum(weight.values())
     disk = {b: max(int(total * 1.01 * w), int(used[b] * 1.0005)) for b, w in weight.items()}
-    dead = Broker(brokers, alive=False, log_dirs_known=False)
+    down = Broker(brokers, alive=False, log_dirs_known=False)
     alive_brokers = [Broker(b, log_dirs=(LogDir("/d", disk[b], disk[b] - used[b]),), log_dirs_known=True) for b in disk]
-    return build("c", (*alive_brokers, dead), (Topic("t"),), rows)
+    return build("c", (*alive_brokers, down), (Topic("t"),), rows)
 
 
 @pytest.mark.slow

@@ -50,12 +50,12 @@ def test_a_plan_takes_hardly_longer_than_the_emptiest_broker_needs(seed: int, mo
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200, 206))
 def test_no_rule_and_no_range_pays_for_a_shorter_plan(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On unlike brokers, with dead ones and empty partitions: never slower, never dearer than allowed, never further out."""
+    """On unlike brokers, with down ones and empty partitions: never slower, never dearer than allowed, never further out."""
     case = mixed(seed, brokers=8, partitions=150)
     policy = PlannerPolicy(band=0.1, trigger=0.1, capacities=case.capacities, prove=False)
     long, short = both(case, policy, monkeypatch)
     found = score(case, lists(short))
-    assert found["twins"] == found["on_dead"] == found["factor_changed"] == found["rack_breaches"] == 0
+    assert found["twins"] == found["on_down"] == found["factor_changed"] == found["rack_breaches"] == 0
     assert busiest(case, lists(short)) <= busiest(case, lists(long))
     assert short.bytes_moved <= MOST_MORE_BYTES * long.bytes_moved
     for before, after in zip(long.summary["resources"], short.summary["resources"], strict=True):

@@ -218,24 +218,24 @@ def test_where_one_batch_may_be_in_flight_that_of_others_is_waited_for(
 
 def test_one_that_is_refused_holds_up_no_other() -> None:
     """All waiting moves are judged then; what may start does, and each refusal is told once."""
-    dead = [move(n, (1, 2), (9, 2)) for n in (6, 7)]
-    picture = look(state_of(A, *dead, B, without=(9,)))
-    after, effects = started(run_of(waiting(A, *dead, B)), picture)
+    down = [move(n, (1, 2), (9, 2)) for n in (6, 7)]
+    picture = look(state_of(A, *down, B, without=(9,)))
+    after, effects = started(run_of(waiting(A, *down, B)), picture)
     assert begun(after) == [0, 1]
     assert [sorted(n.partition for n in e.targets) for e in effects] == [[0, 1]]
     assert {c for c, _ in codes(after)} == {"destination-down"}
     assert len(after.verdicts) == 2
     assert after.refused_since_s is None
-    assert [after.moves[m.name].note for m in dead] == [SAID, SAID]
+    assert [after.moves[m.name].note for m in down] == [SAID, SAID]
 
 
 def test_refusals_of_before_are_judged_anew_while_others_are_on_their_way() -> None:
     """What no longer holds a move is no longer told."""
-    dead = move(6, (4, 5), (9, 5))
-    run = run_of(waiting(A, dead, stages={0: Moving()}))
-    refused, _ = started(run, look(state_of(A, dead, without=(9,))))
+    down = move(6, (4, 5), (9, 5))
+    run = run_of(waiting(A, down, stages={0: Moving()}))
+    refused, _ = started(run, look(state_of(A, down, without=(9,))))
     assert (codes(refused), refused.refused_since_s) == ([("destination-down", "broker 9")], None)
-    again, effects = started(refused, look(state_of(A, dead)))
+    again, effects = started(refused, look(state_of(A, down)))
     assert (again.verdicts, begun(again), len(effects)) == ((), [6], 1)
 
 
@@ -271,15 +271,15 @@ def test_a_run_of_which_every_move_is_refused_gives_up_when_its_patience_is_over
     since_s: float | None, patience_s: float | None, told_since_s: float, *, gives_up: bool
 ) -> None:
     """Each move keeps its own reason; those that are over keep theirs."""
-    dead, gone = move(6, (4, 5), (9, 5)), move(7, (1,), (2,))
+    down, gone = move(6, (4, 5), (9, 5)), move(7, (1,), (2,))
     policy = replace(PLAIN, refusal_patience_s=patience_s)
-    run = run_of(waiting(dead, gone), policy, refused_since_s=since_s)
-    after, _ = started(run, look(state_of(dead, without=(9,))))
+    run = run_of(waiting(down, gone), policy, refused_since_s=since_s)
+    after, _ = started(run, look(state_of(down, without=(9,))))
     assert after.refused_since_s == told_since_s
     assert (after.phase, after.status) == (
         (Phase.CANCELLING, Status.REFUSED) if gives_up else (Phase.RUNNING, Status.OPEN)
     )
-    held, ended = after.moves[dead.name], after.moves[gone.name]
+    held, ended = after.moves[down.name], after.moves[gone.name]
     assert held.stage == Planned()
     assert held.note == (note("guard-for-too-long", verdict=after.verdicts[0]) if gives_up else SAID)
     assert (ended.stage, ended.note and ended.note.code) == (Failed("deleted"), "guard")
@@ -289,9 +289,9 @@ def test_a_run_of_which_every_move_is_refused_gives_up_when_its_patience_is_over
 @pytest.mark.parametrize("stage", [Moving(), Stalled(cause="slow"), Cancelling()])
 def test_a_run_with_a_move_on_its_way_is_not_refused(stage: Stage) -> None:
     """Its patience begins when nothing moves any more."""
-    dead = move(6, (4, 5), (9, 5))
-    run = run_of(waiting(A, dead, stages={0: stage}), replace(PLAIN, refusal_patience_s=0.0), refused_since_s=1.0)
-    after, _ = started(run, look(state_of(A, dead, without=(9,))))
+    down = move(6, (4, 5), (9, 5))
+    run = run_of(waiting(A, down, stages={0: stage}), replace(PLAIN, refusal_patience_s=0.0), refused_since_s=1.0)
+    after, _ = started(run, look(state_of(A, down, without=(9,))))
     assert (after.refused_since_s, after.phase) == (None, Phase.RUNNING)
 
 

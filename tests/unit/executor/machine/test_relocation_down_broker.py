@@ -30,7 +30,7 @@ class KillsOnArrival:
             self.scene.world.kill(3)
 
 
-def arrived_and_dead() -> Scene:
+def arrived_and_down() -> Scene:
     """The scene of all tests here; a run that never ends is left after half an hour."""
     s = two_dirs_scene()
     s.driver.listen(KillsOnArrival(s))
@@ -43,9 +43,9 @@ def causes(s: Scene) -> list[str]:
     return [h.detail for h in s.ears.heard if isinstance(h, MoveChanged) and h.detail]
 
 
-def test_a_cancel_does_not_wait_for_a_dead_broker() -> None:
+def test_a_cancel_does_not_wait_for_a_down_broker() -> None:
     """What the broker holds cannot be asked any more: the outcome says what may still happen there."""
-    s = arrived_and_dead()
+    s = arrived_and_down()
     s.world.clock.after(120, lambda: s.driver.ask(Command.CANCEL))
     result = s.driver.execute(s.plan(MOVE), POLICY, run_id="r")
     assert result.status == "cancelled"
@@ -53,9 +53,9 @@ def test_a_cancel_does_not_wait_for_a_dead_broker() -> None:
     assert result.seconds < 180
 
 
-def test_the_dead_broker_is_named_and_the_run_goes_on_when_it_returns() -> None:
+def test_the_down_broker_is_named_and_the_run_goes_on_when_it_returns() -> None:
     """Why a move whose bytes have arrived does not end is told as its cause."""
-    s = arrived_and_dead()
+    s = arrived_and_down()
     s.world.clock.after(300, lambda: s.world.start(3))
     result = s.driver.execute(s.plan(MOVE), POLICY, run_id="r")
     assert result.status == "done"
