@@ -22,7 +22,7 @@ from pathlib import Path
 from ballast.adapters.journal.file import FileJournal
 from ballast.core.plan import Move, Plan, Reason
 from ballast.daemon.acting.run_views import JournalView, ParsedJournal, journal_view_of
-from ballast.executor.journal.history import expired
+from ballast.executor.journal.history import expire
 from ballast.executor.journal.records import changes, dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Phase, Run, Status, new_run, with_moves
@@ -72,7 +72,7 @@ def carried_out(journal: FileJournal, number: int, moves: int) -> None:
             after = replace(after, phase=Phase.ENDED, status=Status.DONE, ended_ms=run.started_ms + 1000)
         journal.append(changes(run, after))
         run = after
-    journal.append(expired(journal.read()))
+    journal.append(expire(journal.read()))
 
 
 def begun(journal: FileJournal, number: int, moves: int) -> Run:

@@ -169,7 +169,7 @@ def main() -> None:
     with recorded_broker(lambda port: metadata_bytes(lists, options.brokers, port), METADATA_VERSION) as where:
         retry = RetryPolicy(total_s=600.0)  # The broker beside this process makes its answer first.
         reader = MetadataReader(parse_servers(where), Security(), wait_s=300.0, retry=retry)
-        with collector.paused():
+        with collector.pause_collection():
             state = read(reader, metadata, log_dirs, laps)
     begin = time.process_time()
     status = cluster_status(state)

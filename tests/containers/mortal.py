@@ -17,7 +17,7 @@ from typing import Any, Final
 from ballast.adapters.journal.topic import TopicJournal
 from ballast.adapters.kafka.cluster import KafkaCluster
 from ballast.cli.main import main
-from ballast.executor.journal.records import unpacked
+from ballast.executor.journal.records import unpack
 from ballast.executor.machine import observe as absorb
 from ballast.executor.machine import transitions
 from ballast.executor.machine.notes import Note
@@ -44,7 +44,7 @@ def dies_journaled(stage: str) -> None:
     @wraps(append)
     def mortal(self: TopicJournal, records: Sequence[Record]) -> None:
         append(self, records)
-        written = [part for record in records if record.value is not None for part in unpacked(record)]
+        written = [part for record in records if record.value is not None for part in unpack(record)]
         if any(is_in(record, stage) for record in written):
             die()
 

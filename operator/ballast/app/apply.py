@@ -9,11 +9,11 @@ from typing import Literal
 
 from ballast.app.change import settled_snapshot
 from ballast.app.journal_reading import read_drained, refuse_filling
-from ballast.app.replan import replanned
+from ballast.app.replan import replan
 from ballast.app.runs import Session
 from ballast.app.teller import Say
 from ballast.core.cluster import ClusterState
-from ballast.core.guards.drift import drift, fitted
+from ballast.core.guards.drift import drift, keep_valid
 from ballast.core.plan import Plan, work
 from ballast.core.plan.file import is_plan, loads
 from ballast.core.stock.files import parse_reassignment
@@ -85,7 +85,7 @@ def fit(plan: Plan, state: ClusterState, on_drift: OnDrift, drained: Iterable[in
         return plan
     if found.all_done:
         say(f"The plan has been carried out already: {human_many(len(plan.moves), 'partition')} as it wants them.")
-        return fitted(plan, found, state)
+        return keep_valid(plan, found, state)
     if on_drift == "refuse":
         raise Refused(
             f"The cluster has changed since the plan was made: {found.explain()}.",
@@ -93,8 +93,8 @@ def fit(plan: Plan, state: ClusterState, on_drift: OnDrift, drained: Iterable[in
         )
     if on_drift == "replan":
         say(f"The cluster has changed since the plan was made: {found.explain()}.")
-        return replanned(plan, state, drained, say)
-    kept = fitted(plan, found, state)
+        return replan(plan, state, drained, say)
+    kept = keep_valid(plan, found, state)
     say(
         f"The cluster has changed: {found.explain()}. "
         f"Of the plan's {human_many(len(plan.moves), 'move')} {len(kept.moves)} can still be made."

@@ -56,7 +56,7 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
     if asked.over_the_threshold:
         names = over_threshold(state, percentage, say)
     else:
-        names = electable(state, chosen(state, asked), preferred, unclean=asked.unclean)
+        names = electable(state, choose(state, asked), preferred, unclean=asked.unclean)
     if not asked.unclean:
         drained = read_drained(session.opened, state, say)
         _refuse_drained(preferred & drained)
@@ -97,7 +97,7 @@ def over_threshold(state: ClusterState, given: float | None, say: Say) -> list[T
     return [name for batch in elections(state, limit.value) for name in batch]
 
 
-def chosen(state: ClusterState, asked: Election) -> list[TopicPartition]:
+def choose(state: ClusterState, asked: Election) -> list[TopicPartition]:
     """The partitions that are asked for; raises ``UsageError`` where the cluster has no such topic or broker."""
     if asked.names is not None:
         check_election(asked.names, state, source=asked.source)

@@ -22,7 +22,7 @@ SHOWN: Final = 5
 """Moves of each kind of difference that are named."""
 
 
-def replanned(plan: Plan, state: ClusterState, drained: Iterable[int], say: Say) -> Plan:
+def replan(plan: Plan, state: ClusterState, drained: Iterable[int], say: Say) -> Plan:
     """What the planner answers now to what this plan was made for; the difference is told on the way.
 
     ``drained`` are the brokers that people drain now.

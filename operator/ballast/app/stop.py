@@ -10,7 +10,7 @@ from ballast.app.requests import ask_holder
 from ballast.app.runs import Session
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import refuse_drained
-from ballast.core.guards.drift import drift, fitted
+from ballast.core.guards.drift import drift, keep_valid
 from ballast.core.wording import human_many
 from ballast.daemon.acting.drain_records import drains_in
 from ballast.executor.machine.rollback import refilled, rollback_plan
@@ -54,7 +54,7 @@ def way_back(run: Run, state: ClusterState) -> str:
     """What rolling it back does to the cluster as it is now: what of it is cancelled, and what has to be copied again."""
     back = rollback_plan(run)
     found = drift(back, state)
-    left = fitted(back, found, state)
+    left = keep_valid(back, found, state)
     told = [outline(left)] if not left.is_empty else []
     if not run.ended:
         told.append(f"{human_many(sum(1 for _ in run.open_moves), 'open move')} cancelled first")

@@ -71,7 +71,7 @@ class ClusterOptions:
 def cluster_options(command: F) -> F:
     """Add the connection options and pass them on as one ``cluster`` argument."""
 
-    def decorated(
+    def decorate(
         *args: Any,
         bootstrap_server: str | None,
         command_config: Path | None,
@@ -83,9 +83,9 @@ def cluster_options(command: F) -> F:
         options = ClusterOptions(bootstrap_server, command_config, zookeeper, config, timeout)
         return command(*args, cluster=options, **kwargs)
 
-    decorated.__name__ = command.__name__
-    decorated.__doc__ = command.__doc__
-    wrapped: Any = decorated
+    decorate.__name__ = command.__name__
+    decorate.__doc__ = command.__doc__
+    wrapped: Any = decorate
     if hasattr(command, "__click_params__"):
         wrapped.__click_params__ = command.__click_params__
     file = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -125,12 +125,12 @@ def execution_options(command: F) -> F:
         "replicas_below_min_isr",
     )
 
-    def decorated(*args: Any, **kwargs: Any) -> Any:
+    def decorate(*args: Any, **kwargs: Any) -> Any:
         return command(*args, policy_options={n: kwargs.pop(n) for n in names}, **kwargs)
 
-    decorated.__name__ = command.__name__
-    decorated.__doc__ = command.__doc__
-    wrapped: Any = decorated
+    decorate.__name__ = command.__name__
+    decorate.__doc__ = command.__doc__
+    wrapped: Any = decorate
     if hasattr(command, "__click_params__"):
         wrapped.__click_params__ = command.__click_params__
     for option in (

@@ -285,14 +285,14 @@ def carry_out(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> R
     signals: deque[int] = deque()
     thread = threading.Thread(target=work, name="ballast-run", daemon=True)
     left_s: float | None = None
-    with _counted(signals), screen.shown():
+    with _count_signals(signals), screen.shown():
         thread.start()
         while thread.is_alive():
             thread.join(0.2)
             screen.draw()
             if signals:
                 again = left_s is not None
-                left_s = _interrupted(signals, driver, screen) or left_s
+                left_s = _interrupt(signals, driver, screen) or left_s
                 signals.clear()
                 if again:
                     break
@@ -325,7 +325,7 @@ def _cut_short(driver: Driver, screen: Screen) -> RunResult:
 
 
 @contextmanager
-def _counted(signals: deque[int]) -> Iterator[None]:
+def _count_signals(signals: deque[int]) -> Iterator[None]:
     def note(number: int, _: FrameType | None) -> None:
         signals.append(number)
 
@@ -346,7 +346,7 @@ QUESTION: Final = (
 )
 
 
-def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> float | None:
+def _interrupt(signals: deque[int], driver: Driver, screen: Screen) -> float | None:
     """Do what the person says; when leaving began, where that is it."""
     from ballast.executor.machine.step import Command
 

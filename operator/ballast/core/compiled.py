@@ -120,7 +120,7 @@ class Kernel:
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a loop over integers and arrays of them; it runs without the interpreter's lock."""
-    return _compiled(function)
+    return _compile(function)
 
 
 def part(function: Callable[..., Any]) -> Any:
@@ -128,10 +128,10 @@ def part(function: Callable[..., Any]) -> Any:
 
     So it need not count who uses the arrays that it is given, which would cost more than what it does with them.
     """
-    return _compiled(function, _nrt=False)
+    return _compile(function, _nrt=False)
 
 
-def _compiled(function: Callable[..., Any], **options: bool) -> Any:
+def _compile(function: Callable[..., Any], **options: bool) -> Any:
     built = library()
     if built is not None:
         return Kernel(function, vars(built), options)

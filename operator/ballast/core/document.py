@@ -28,7 +28,7 @@ class Reader:
         """A mistake at a key of this object."""
         return UsageError(f"{self.place}: {key!r} should be {expected}.", hint=self.hint)
 
-    def _typed(self, key: str, kind: type[T], expected: str) -> T:
+    def _read_typed(self, key: str, kind: type[T], expected: str) -> T:
         value = self._value.get(key)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise self.wrong(key, expected)
@@ -36,7 +36,7 @@ class Reader:
 
     def text(self, key: str) -> str:
         """A text."""
-        return self._typed(key, str, "a text")
+        return self._read_typed(key, str, "a text")
 
     def optional_text(self, key: str) -> str | None:
         """A text, or null."""
@@ -44,7 +44,7 @@ class Reader:
 
     def integer(self, key: str, at_least: int = 0) -> int:
         """A whole number."""
-        value = self._typed(key, int, "a whole number")
+        value = self._read_typed(key, int, "a whole number")
         if value < at_least:
             raise self.wrong(key, f"at least {at_least}")
         return value
@@ -67,11 +67,11 @@ class Reader:
 
     def flag(self, key: str) -> bool:
         """True or false."""
-        return self._typed(key, bool, "true or false")
+        return self._read_typed(key, bool, "true or false")
 
     def mapping(self, key: str) -> dict[str, Any]:
         """An object, as it is."""
-        return self._typed(key, dict, "an object")
+        return self._read_typed(key, dict, "an object")
 
     def child(self, key: str) -> Reader:
         """An object, to be read."""
@@ -79,7 +79,7 @@ class Reader:
 
     def items(self, key: str) -> list[Any]:
         """A list, as it is."""
-        return self._typed(key, list, "a list")
+        return self._read_typed(key, list, "a list")
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of texts."""

@@ -12,7 +12,7 @@ from ballast.core.what_if import ADD_BROKERS, BALANCE, CHANGE_RF, GROW, KINDS, L
 from ballast.errors import UsageError
 from ballast.pipeline.fleet_rows import from_row, plan_row, record_batch
 from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
-from ballast.pipeline.tables import SparkTables, translated
+from ballast.pipeline.tables import SparkTables, translate_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -72,7 +72,7 @@ def plan_fleet(tables: SparkTables, scenarios: Mapping[str, str]) -> int:
     """Plan every cluster's newest reading and replace the fleet plan; returns the rows written."""
     if not tables.log.exists(FLEET_SNAPSHOT):
         raise UsageError("No cluster of the fleet was read yet.", hint="Run `ballast fleet collect` first.")
-    with translated("planning the fleet"):
+    with translate_errors("planning the fleet"):
         tables.session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _ROWS_A_BATCH)
         return tables.overwrite(FLEET_PLAN, fleet_plan(tables.read(FLEET_SNAPSHOT), scenarios))
 

@@ -79,7 +79,7 @@ def record_contacts(store: str, contacts: Sequence[Contact]) -> None:
     """Replace what is known of how these names answered, in one commit; other names keep theirs."""
     with store_failures(table_url(store, FLEET_CONTACT.name), write=True):
         rows = pa.Table.from_pylist([asdict(c) for c in contacts], schema=arrow_schema(FLEET_CONTACT.columns))
-        wanted = " OR ".join(f"name = {_quoted(c.name)}" for c in contacts)
+        wanted = " OR ".join(f"name = {_quote(c.name)}" for c in contacts)
         write_deltalake(ensure_table(store, FLEET_CONTACT), rows, mode="overwrite", predicate=wanted)
 
 
@@ -94,7 +94,7 @@ def maintain_readings(store: str, policy: PipelinePolicy, *, now: datetime, say:
         if readings is not None:
             # Only files with an old reading are written anew, and only those that keep one of them.
             newest = _newest(readings).items()
-            kept = [f"(name = {_quoted(n)} AND taken_at = {_literal(at)})" for n, at in newest if at < oldest]
+            kept = [f"(name = {_quote(n)} AND taken_at = {_literal(at)})" for n, at in newest if at < oldest]
             wanted = f"taken_at < {_literal(oldest)}" + (f" AND NOT ({' OR '.join(kept)})" if kept else "")
             readings.delete(wanted, writer_properties=_FILES)
             say(f"{FLEET_SNAPSHOT.name}: kept from {oldest:%Y-%m-%dT%H}")
@@ -114,10 +114,10 @@ def _newest(readings: Any) -> dict[str, datetime]:
 
 def _literal(at: datetime) -> str:
     """A moment as a literal of a predicate."""
-    return _quoted(at.astimezone(UTC).isoformat())
+    return _quote(at.astimezone(UTC).isoformat())
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """A name of the fleet's list, which may hold anything, as a literal of a predicate."""
     return "'" + name.replace("'", "''") + "'"
 

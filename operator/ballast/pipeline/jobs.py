@@ -26,7 +26,7 @@ from ballast.pipeline.schemas import (
     LOAD_MODEL,
 )
 from ballast.pipeline.table_log import Part, Task
-from ballast.pipeline.tables import Change, SparkTables, among, literal, shown, translated
+from ballast.pipeline.tables import Change, SparkTables, among, literal, shown, translate_errors
 from ballast.pipeline.transforms.broker_imbalance import broker_imbalance
 from ballast.pipeline.transforms.disks import disk_hour, disk_outlook
 from ballast.pipeline.transforms.leadership_history import leadership_history
@@ -137,7 +137,7 @@ def run_all(
         if source is not None:
             source.result()
         begun = clock()
-        with translated(f"making {name}"):
+        with translate_errors(f"making {name}"):
             done = job(tables, scope, say)
         report = JobReport(name, done.touched, done.rows, clock() - begun)
         say(_sentence(report))

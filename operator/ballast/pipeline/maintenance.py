@@ -22,7 +22,7 @@ from ballast.pipeline.schemas import (
     LOAD_MODEL,
 )
 from ballast.pipeline.table_log import RETENTION_H, Part, TableLog
-from ballast.pipeline.tables import SparkTables, among, literal, name_of, translated
+from ballast.pipeline.tables import SparkTables, among, literal, name_of, translate_errors
 
 Say = Callable[[str], None]
 _SMALL_FILE: Final = 32 << 20
@@ -56,7 +56,7 @@ def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say:
             if is_bucket(tables.store) and table in _WRITTEN_BY_OTHERS:
                 maintain_beside_writers(tables.log, table, oldest, this_hour, say)
                 continue
-            with translated(f"maintaining {table.name}"):
+            with translate_errors(f"maintaining {table.name}"):
                 tables.describe(f"{table.name}: maintenance")
                 forget(tables, table, oldest, say)
                 if table is SAMPLES:

@@ -38,14 +38,14 @@ def check_memory(text: str) -> None:
         raise ValueError("driver_memory is no size of a heap: write a number and k, m, g or t, such as 2g")
 
 
-def shown_master(master: str) -> str:
+def show_master(master: str) -> str:
     """The address without what may follow it on ``sc://``: a token is among these parameters."""
     return master.partition(";")[0].removesuffix("/")
 
 
-def unsigned(text: str, master: str) -> str:
+def hide_parameters(text: str, master: str) -> str:
     """A message about that address, without its parameters, whichever of them it repeats."""
-    text = text.replace(master, shown_master(master))
+    text = text.replace(master, show_master(master))
     for part in filter(None, _parameters(master)):
         text = text.replace(part, "…")
     return text

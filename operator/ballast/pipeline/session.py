@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ballast.adapters.extras import require
 from ballast.errors import Unavailable
-from ballast.pipeline.policy import LOCAL, shown_master, unsigned
+from ballast.pipeline.policy import LOCAL, hide_parameters, show_master
 
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 QUICK_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
@@ -159,7 +159,7 @@ def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
     except Exception as failure:
         told = (str(failure) or type(failure).__name__).splitlines()[0]
         raise Unavailable(
-            f"Spark at {shown_master(policy.master)} did not start: {unsigned(told, policy.master)[:200]}",
+            f"Spark at {show_master(policy.master)} did not start: {hide_parameters(told, policy.master)[:200]}",
             hint="For local[*] Java 17 is needed (JAVA_HOME); for spark:// and sc:// check that the server runs.",
         ) from failure
     if not is_connect(policy.master):

@@ -198,7 +198,7 @@ def _is(failure: Exception, conditions: re.Pattern[str]) -> bool:
 
 
 @contextmanager
-def translated(doing: str) -> Iterator[None]:
+def translate_errors(doing: str) -> Iterator[None]:
     """Turn Spark's failures into one sentence that says what was being done."""
     try:
         yield

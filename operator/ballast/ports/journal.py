@@ -139,7 +139,7 @@ def is_expired(request: Request, now_ms: int) -> bool:
     return now_ms - request.at_ms > (EXPIRES_S + CLOCKS_DIFFER_S) * 1000
 
 
-def signed(request: Request) -> str:
+def sign(request: Request) -> str:
     """Who asks, and why where they say so."""
     reason = str(request.body.get("reason", "")).strip()[:200]
     return f"{request.by}: {reason}" if reason else request.by

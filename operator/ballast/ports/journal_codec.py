@@ -99,7 +99,7 @@ def encode_request(request: Request) -> bytes:
 
 def decode_request(key: str, data: bytes) -> Request:
     """Undo ``encode_request``; raises ``Refused`` for a newer version, ``Corrupt`` for what is none of ours."""
-    return _built(Request, key, decode_value(key, data))
+    return _build(Request, key, decode_value(key, data))
 
 
 class RequestsView:
@@ -147,7 +147,7 @@ _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
 """The types of the fields of ``Holder`` and ``Request``, as they are annotated."""
 
 
-def _built(cls: type[T], key: str, value: Mapping[str, Any]) -> T:
+def _build(cls: type[T], key: str, value: Mapping[str, Any]) -> T:
     """An instance whose every field is of its type; ``Corrupt`` otherwise."""
     kinds = {name: _TYPES[kind] for name, kind in cls.__annotations__.items()}
     try:
@@ -191,7 +191,7 @@ class JournalView:
         beat = value.pop("beat", None)
         if not isinstance(beat, int):
             raise _not_ours(LEASE_KEY)
-        return _built(Holder, LEASE_KEY, value), beat
+        return _build(Holder, LEASE_KEY, value), beat
 
     def records(self) -> tuple[Record, ...]:
         """Every record that is not deleted; costs the decoding of those that were written since the last call."""

@@ -168,7 +168,7 @@ def _write(config: dict[str, Any], plan: dict[str, Assignment], records: list[in
     producer = Producer({**config, "linger.ms": 50, "batch.size": 1_000_000, "acks": "all"})
     failures: list[str] = []
 
-    def noted(error: Any, _message: Any) -> None:
+    def note(error: Any, _message: Any) -> None:
         if error is not None:
             failures.append(error.str())
 
@@ -179,7 +179,7 @@ def _write(config: dict[str, Any], plan: dict[str, Assignment], records: list[in
         for _ in range(count):
             while True:
                 try:
-                    producer.produce(name, value=value, partition=number, on_delivery=noted)
+                    producer.produce(name, value=value, partition=number, on_delivery=note)
                     break
                 except BufferError:
                     producer.poll(0.1)

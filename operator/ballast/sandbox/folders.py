@@ -43,7 +43,7 @@ def clusters_root() -> Path:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on a file, so that two processes never prepare the same thing at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:
@@ -68,7 +68,7 @@ def has_supervisor(folder: Path) -> bool:
 def sweep() -> list[Path]:
     """Remove the folders of clusters whose supervisors are gone or never came; returns what was removed."""
     removed = []
-    with locked(clusters_root() / ".sweep.lock"):
+    with hold_lock(clusters_root() / ".sweep.lock"):
         for folder in clusters_root().iterdir():
             if folder.is_dir() and _is_abandoned(folder):
                 shutil.rmtree(folder, ignore_errors=True)

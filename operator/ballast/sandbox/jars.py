@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ballast.errors import UsageError
-from ballast.sandbox.folders import cache_root, locked
+from ballast.sandbox.folders import cache_root, hold_lock
 from ballast.sandbox.java import LOCKS, Say
 from ballast.sandbox.repository import download
 
@@ -82,7 +82,7 @@ def ensure_jars(name: str, *, say: Say = lambda _: None) -> tuple[Path, ...]:
     """
     jars = read_lock(name)
     folder = jar_folder(name)
-    with locked(cache_root() / f".{name}.lock"):
+    with hold_lock(cache_root() / f".{name}.lock"):
         wanted = [jar for jar in jars if not _is_sound(folder / jar.file_name, jar)]
         if wanted:
             have = len(jars) - len(wanted)

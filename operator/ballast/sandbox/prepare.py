@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ballast.sandbox.cluster import Sandbox
-from ballast.sandbox.folders import cache_root, locked
+from ballast.sandbox.folders import cache_root, hold_lock
 from ballast.sandbox.jars import ensure_jars
 from ballast.sandbox.java import Say, java_for
 from ballast.sandbox.spec import NEWEST, SandboxSpec
@@ -17,7 +17,7 @@ def prepare(version: str = NEWEST, *, say: Say = lambda _: None) -> None:
     java = java_for(version, say=say)
     ensure_jars(f"kafka-{version}", say=say)
     archive = archive_path(version, java)
-    with locked(cache_root() / f".archive-{version}.lock"):
+    with hold_lock(cache_root() / f".archive-{version}.lock"):
         impossible = archive.with_suffix(".none")
         if archive.exists() or impossible.exists() or java.major < OLDEST_JAVA_WITH_ARCHIVES:
             return

@@ -14,7 +14,7 @@ from typing import Final
 
 from ballast.errors import Unavailable
 from ballast.sandbox import layout
-from ballast.sandbox.folders import cache_root, locked
+from ballast.sandbox.folders import cache_root, hold_lock
 from ballast.sandbox.java import Java, Say
 from ballast.sandbox.spec import FIRST_CONTROLLER
 
@@ -25,7 +25,7 @@ FORMAT_LIMIT_S: Final = 120
 def first_records(version: str, java: Java, jars: tuple[Path, ...], *, say: Say) -> bytes:
     """What Kafka's storage tool puts into a new metadata log dir; made by that tool, once per version."""
     kept = cache_root() / "checkpoints" / f"kafka-{version}.checkpoint"
-    with locked(cache_root() / f".checkpoint-{version}.lock"):
+    with hold_lock(cache_root() / f".checkpoint-{version}.lock"):
         if not kept.exists():
             say(f"asking Kafka {version} for the first records of a cluster")
             kept.parent.mkdir(parents=True, exist_ok=True)

@@ -141,7 +141,7 @@ class _Player:
         focus = _focus(state, plan, death)
         probe = world_of(state, loads, SimClock(), nic_bytes_per_s=nic_bytes_per_s, focus=focus)
         self.least_s = bound_s(plan, probe, policy)
-        self.policy = _paced(policy, self.least_s)
+        self.policy = _pace(policy, self.least_s)
         physics = Physics(tick_s=max(0.5, self.least_s / LOOKS))
         self.world = world_of(
             state,
@@ -325,7 +325,7 @@ def _focus(state: ClusterState, plan: Plan, death: Death | None) -> set[int]:
     return rows
 
 
-def _paced(policy: ExecutionPolicy, least_s: float) -> ExecutionPolicy:
+def _pace(policy: ExecutionPolicy, least_s: float) -> ExecutionPolicy:
     """Look less often at what takes hours; nothing else changes."""
     poll_s = max(policy.poll_s, least_s / LOOKS)
     return replace(

@@ -173,7 +173,7 @@ def with_history(outside: Outside, settings: Settings, store: str, metrics: Metr
     charts = StoredSeries(board, clock, outside.series, SeriesStore(store), partial(metrics.count_failure, "charts"))
     charts.begin()
 
-    def recorded(report: SampleReport) -> None:
+    def record(report: SampleReport) -> None:
         nonlocal gaps
         board.publish(sampled_at_ms=clock.now_ms(), sample_failures=0)
         if report.bytes_in_per_s is not None:
@@ -185,7 +185,7 @@ def with_history(outside: Outside, settings: Settings, store: str, metrics: Metr
             for sentence in gaps or ("Samples are whole again: every figure that was asked for is there.",):
                 say(log, f"Sample: {sentence}" if gaps else sentence, level=logging.WARNING if gaps else logging.INFO)
 
-    def failed() -> None:
+    def fail() -> None:
         board.publish(sample_failures=(board.view.sample_failures or 0) + 1)
 
     board.publish(sample_failures=0)
@@ -194,8 +194,8 @@ def with_history(outside: Outside, settings: Settings, store: str, metrics: Metr
         SampleStore(store),
         clock,
         external=external_load(settings.load.prometheus),
-        on_sample=recorded,
-        on_failure=failed,
+        on_sample=record,
+        on_failure=fail,
     )
     history = HistoryPolicy(store=store, measure=settings.samples.measure, growth_days=settings.samples.growth_days)
 

@@ -19,7 +19,7 @@ from ballast.core.what_if import Member, Traffic
 from ballast.core.wording import human_many, human_names
 from ballast.errors import BallastError, UsageError
 from ballast.pipeline.fleet_store import Contact, append_snapshots, record_contacts
-from ballast.pipeline.policy import shown_master
+from ballast.pipeline.policy import show_master
 from ballast.pipeline.session import SparkPolicy, for_work_in_python, require_pyspark
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.loads import HistoryPolicy, loads_from_history, model_rows, unknown_figures
@@ -167,7 +167,7 @@ def plan_fleet(
     with ExitStack() as stack:
 
         def session() -> Any:
-            say(f"starting Spark ({shown_master(spark.master)})")
+            say(f"starting Spark ({show_master(spark.master)})")
             # All the work is the planner's, in Python: what the JVM itself does is little, however large the fleet.
             return stack.enter_context(spark_session(for_work_in_python(spark), store, jars))
 

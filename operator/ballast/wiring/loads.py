@@ -56,7 +56,7 @@ def loads_from_history(state: ClusterState, policy: HistoryPolicy, *, now: datet
     }
     loads = Loads.from_model(state, columns, assumptions=_sentences(state, model, rows, policy, now))
     if policy.growth_days > 0:
-        loads = replace(loads, size_bytes=_grown(loads.size_bytes, model, rows, policy.growth_days))
+        loads = replace(loads, size_bytes=_grow(loads.size_bytes, model, rows, policy.growth_days))
     return loads
 
 
@@ -96,7 +96,7 @@ def _read(model: ModelColumns, measure: Measure) -> Figures:
     return np.asarray(model.figures["bytes_out_mean" if measure == "mean" else "bytes_out_p95"], np.float64)
 
 
-def _grown(size: Ints, model: ModelColumns, rows: Ints, days: float) -> Ints:
+def _grow(size: Ints, model: ModelColumns, rows: Ints, days: float) -> Ints:
     """Sizes so many days ahead; a log that shrinks is not planned smaller than it is."""
     growth = np.asarray(model.figures["growth_bytes_per_day"], np.float64)
     ahead = np.where(rows >= 0, np.maximum(np.nan_to_num(growth[np.maximum(rows, 0)]), 0.0) * days, 0.0)

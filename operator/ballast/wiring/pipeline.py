@@ -14,7 +14,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
 from ballast.pipeline.buckets import jar_locks, with_bucket
-from ballast.pipeline.policy import PipelinePolicy, shown_master
+from ballast.pipeline.policy import PipelinePolicy, show_master
 from ballast.pipeline.schemas import LOAD_MODEL
 from ballast.pipeline.session import SparkPolicy, is_connect, open_session, require_pyspark
 
@@ -65,7 +65,7 @@ def run_pipeline(
     with ExitStack() as stack:
 
         def session() -> Any:
-            say(f"starting Spark ({shown_master(spark.master)})")
+            say(f"starting Spark ({show_master(spark.master)})")
             return stack.enter_context(spark_session(spark, store, jars))
 
         tables = SparkTables(session, store)

@@ -41,10 +41,10 @@ def start_follower(opened: OpenCluster, run_id: str, *, command_config: Path | N
     path = follower_log(run_id)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("ab") as log:
-        return _detached(command, log)
+        return _detach(command, log)
 
 
-def _detached(command: list[str], log: IO[bytes]) -> int:
+def _detach(command: list[str], log: IO[bytes]) -> int:
     """Its own session, so that the terminal's Ctrl-C and hang-up do not reach it."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     return process.pid

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.app.elect import Election, chosen
+from ballast.app.elect import Election, choose
 from ballast.cli.commands.reassign.options import read_text
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.named_brokers import NamedBrokers
@@ -31,7 +31,7 @@ def file_of(folder: Path, *names: tuple[str, int]) -> Path:
 
 def named_in(path: Path, state: ClusterState) -> list[TopicPartition]:
     """The partitions of the file, as ``ballast elect`` reads and checks it."""
-    return chosen(state, Election(names=parse_election(read_text(path), source=path.name), source=path.name))
+    return choose(state, Election(names=parse_election(read_text(path), source=path.name), source=path.name))
 
 
 def test_what_is_there_is_taken(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_a_file_that_is_not_text_is_one_sentence(tmp_path: Path) -> None:
 def test_an_unknown_broker_or_topic_is_refused() -> None:
     """It would otherwise count as nothing to do."""
     with pytest.raises(UsageError, match="no broker 99") as refused:
-        chosen(STATE, Election(brokers=NamedBrokers(frozenset({1, 99}))))
+        choose(STATE, Election(brokers=NamedBrokers(frozenset({1, 99}))))
     assert refused.value.hint == "It has 1."
     with pytest.raises(UsageError, match="Topic b"):
-        chosen(STATE, Election(topics=("a", "b")))
-    assert chosen(STATE, Election(topics=("a",), brokers=NamedBrokers(frozenset({1})))) == [TopicPartition("a", 0)]
+        choose(STATE, Election(topics=("a", "b")))
+    assert choose(STATE, Election(topics=("a",), brokers=NamedBrokers(frozenset({1})))) == [TopicPartition("a", 0)]

@@ -11,7 +11,7 @@ from tests.unit.executor.scenes import MB, T, scene
 from ballast.app.apply import require_cluster
 from ballast.app.elect import without_drained
 from ballast.app.journal_reading import read_drained, read_held, refuse_filling
-from ballast.app.replan import replanned
+from ballast.app.replan import replan
 from ballast.app.stop import way_back
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.leadership.plan import Measure, balance
@@ -65,7 +65,7 @@ def test_a_plan_by_hand_fills_no_drained_broker() -> None:
     assert any(EMPTY in m.adding for m in filling.moves)
     heeded = plan(state, Balance(), policy=PlannerPolicy().with_drained({EMPTY}))
     assert not any(EMPTY in m.adding for m in heeded.moves)
-    again = replanned(filling, state, {EMPTY}, print)
+    again = replan(filling, state, {EMPTY}, print)
     assert not any(EMPTY in m.adding for m in again.moves)
     assert again.request == filling.request, "a drain is of the moment and no part of the question"
 

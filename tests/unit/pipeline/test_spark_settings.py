@@ -11,7 +11,7 @@ from ballast.cli.commands.fleet.command import fleet
 from ballast.cli.commands.pipeline import pipeline
 from ballast.cli.main import main
 from ballast.errors import UsageError
-from ballast.pipeline.policy import PipelinePolicy, check_master, shown_master
+from ballast.pipeline.policy import PipelinePolicy, check_master, show_master
 from ballast.pipeline.session import SparkPolicy
 from ballast.settings.load import load_settings
 
@@ -132,7 +132,7 @@ def test_a_token_is_neither_kept_in_settings_nor_shown() -> None:
     with pytest.raises(UsageError, match="BALLAST_SPARK") as refused:
         load_settings(None, {"BALLAST__PIPELINE__SPARK": SIGNED_IN})
     assert "hunter2" not in str(refused.value)
-    assert shown_master(SIGNED_IN) == "sc://spark.example.org:15002"
+    assert show_master(SIGNED_IN) == "sc://spark.example.org:15002"
 
 
 @pytest.mark.parametrize("wrong", ["token=hunter2==", "hunter2", "token=hunter2;"])

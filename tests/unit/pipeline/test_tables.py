@@ -14,7 +14,7 @@ from ballast.adapters.samples.store import check_layout, describe
 from ballast.core.samples import Table
 from ballast.errors import Refused, Unavailable, UsageError
 from ballast.pipeline.schemas import LOAD_MODEL, TABLES
-from ballast.pipeline.tables import among, literal, translated
+from ballast.pipeline.tables import among, literal, translate_errors
 
 DOCS = "".join(
     (Path(__file__).resolve().parents[3] / "docs" / name).read_text() for name in ("pipeline.md", "fleet.md")
@@ -59,10 +59,10 @@ def test_spark_s_failures_are_one_sentence_whichever_library_raises_them(module:
         pytest.raises(
             Unavailable, match=r"^Spark failed while making load_hour: java\.io\.IOException: disk full Nothing"
         ),
-        translated("making load_hour"),
+        translate_errors("making load_hour"),
     ):
         raise theirs(JAVA.format(first="java.io.IOException: disk full"))
-    with pytest.raises(ZeroDivisionError), translated("making load_hour"):
+    with pytest.raises(ZeroDivisionError), translate_errors("making load_hour"):
         raise ZeroDivisionError
 
 
@@ -92,7 +92,7 @@ ballast.errors.Unavailable: A worker could not read the samples (OSError). Check
 def test_a_worker_s_failure_is_what_it_says_itself(text: str) -> None:
     """Neither the word traceback, nor what the store's own text may carry."""
     theirs = type("Theirs", (Exception,), {"__module__": "pyspark.errors"})
-    with pytest.raises(Unavailable) as told, translated("making load_hour"):
+    with pytest.raises(Unavailable) as told, translate_errors("making load_hour"):
         raise theirs(text)
     assert str(told.value).startswith(
         "Spark failed while making load_hour: A worker could not read the samples (OSError). Check it. Nothing"
@@ -102,7 +102,7 @@ def test_a_worker_s_failure_is_what_it_says_itself(text: str) -> None:
 def test_a_conflict_is_refused_and_not_an_error_of_spark() -> None:
     """Of two runs at once, the one that Delta sends back says that another one was there."""
     theirs = type("Theirs", (Exception,), {"__module__": "delta.exceptions.captured"})
-    with pytest.raises(Refused, match="Another pipeline run changed the table"), translated("making load_hour"):
+    with pytest.raises(Refused, match="Another pipeline run changed the table"), translate_errors("making load_hour"):
         raise theirs("[DELTA_CONCURRENT_TRANSACTION] This error occurs when multiple streaming queries ...")
 
 
@@ -117,7 +117,7 @@ def test_the_condition_that_an_exception_names_decides_and_not_its_text(
     """Its text may speak of other conditions; without a name it is all that there is."""
     theirs = type("Theirs", (Exception,), {"__module__": "delta.exceptions.captured", asked: lambda _: condition})
     text = "It is not there." if condition == "DELTA_CONCURRENT_APPEND" else "This is no ConcurrentAppendException."
-    with pytest.raises(expected), translated("making load_hour"):
+    with pytest.raises(expected), translate_errors("making load_hour"):
         raise theirs(text)
 
 

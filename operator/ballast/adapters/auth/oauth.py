@@ -88,12 +88,12 @@ class TokenSource:
             self._lock.acquire()
         try:
             if self._token is None or self._now() >= self._renew_at_s:
-                self._token = self._renewed(self._token)
+                self._token = self._renew(self._token)
             return self._token
         finally:
             self._lock.release()
 
-    def _renewed(self, old: Token | None) -> Token:
+    def _renew(self, old: Token | None) -> Token:
         try:
             fresh = self._fetch()
         except BallastError as failure:

@@ -108,7 +108,7 @@ def translate(error: ck.KafkaError, doing: str) -> BallastError:
 
 
 @contextlib.contextmanager
-def translated(doing: str) -> Iterator[None]:
+def translate_errors(doing: str) -> Iterator[None]:
     """Turn the client's exceptions into ours."""
     try:
         yield

@@ -70,7 +70,7 @@ class FileJournal:
         while True:
             if not wanted():
                 raise lock_unwanted()
-            with self._locked() as file:
+            with self._lock_file() as file:
                 lease, now = self._view.lease(), self._clock.monotonic_s()
                 lost = self._holder is not None and self._lost is not None
                 if not lost and watch.may_take(lease, now):
@@ -108,14 +108,14 @@ class FileJournal:
         """Give the lock up; quietly does nothing where it was lost already."""
         if self._holder is None:
             return
-        with self._locked() as file:
+        with self._lock_file() as file:
             if self._lost is None and self._stored_epoch() == self._epoch:
                 self._append(file, [(LEASE_KEY, None)])
         self._holder = None
 
     def holder(self) -> Holder | None:
         """Who holds the lock as far as the file says."""
-        with self._shared():
+        with self._share_file():
             lease = self._view.lease()
         return None if lease is None else lease[0]
 
@@ -128,7 +128,7 @@ class FileJournal:
 
     def read(self) -> Sequence[Record]:
         """The newest value of every key."""
-        with self._shared():
+        with self._share_file():
             return self._view.records()
 
     def remake(self) -> None:
@@ -136,7 +136,7 @@ class FileJournal:
         holder = self._require_holder()
         kept = self._view if self._lost is None else self._lost
         began = self._clock.monotonic_s()
-        with self._locked() as file:
+        with self._lock_file() as file:
             lease = self._view.lease()
             if lease is not None and lease[0].id != holder.id:
                 self._holder = None
@@ -152,20 +152,20 @@ class FileJournal:
     def remove(self) -> None:
         """Delete the file; one that another process put in its place stays."""
         self.check()
-        with self._locked():
+        with self._lock_file():
             self._require_ours()
             self._path.unlink()
         self._view, self._read_to, self._holder = JournalView(), (0, 0), None
 
     def request(self, request: Request) -> None:
         """Leave a request for the holder; one with a known id is not written again."""
-        with self._locked() as file:
+        with self._lock_file() as file:
             if request.id not in self._requests().known:
                 self._append(file, [(_REQUEST + request.id, encode_request(request))])
 
     def requests(self) -> Sequence[Request]:
         """Requests and their answers, oldest first."""
-        with self._shared():
+        with self._share_file():
             found = self._requests()
         self._skipped = found.skipped
         return found.in_order()
@@ -203,7 +203,7 @@ class FileJournal:
         """One transaction of the holder's."""
         holder = self._require_holder()
         began = self._clock.monotonic_s()
-        with self._locked() as file:
+        with self._lock_file() as file:
             self._require_ours()
             self._append(file, [*entries, (LEASE_KEY, encode_lease(holder, self._beat + 1))])
             self._beat += 1
@@ -263,7 +263,7 @@ class FileJournal:
     # Reading
 
     @contextmanager
-    def _locked(self) -> Iterator[IO[bytes]]:
+    def _lock_file(self) -> Iterator[IO[bytes]]:
         """Alone with the file, and up to date with it."""
         with self._flock(fcntl.LOCK_EX):
             created = not self._path.exists()
@@ -274,7 +274,7 @@ class FileJournal:
                 yield file
 
     @contextmanager
-    def _shared(self) -> Iterator[None]:
+    def _share_file(self) -> Iterator[None]:
         """Up to date with the file while no process writes to it; a file that is not there is an empty journal."""
         if not self._path.exists():
             yield

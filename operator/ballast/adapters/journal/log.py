@@ -92,7 +92,7 @@ class TopicLog:
         if not self._known and not self.exists():
             return ()
         self.look()
-        with self._translated(f"read {self.topic}"):
+        with self._translate_errors(f"read {self.topic}"):
             try:
                 taken = self._read_up_to(self._readable_end(whole=whole))
             except BaseException:
@@ -151,7 +151,7 @@ class TopicLog:
         Commit markers take offsets and are never handed out, so the last record may stop short of the end; that there is
         nothing more is known from the end of the partition, or from a record beyond the end.
         """
-        message = self._ahead if self._ahead is not None else self._opened().poll(wait_s)
+        message = self._ahead if self._ahead is not None else self._open().poll(wait_s)
         if message is None:
             return
         failure = message.error()
@@ -201,7 +201,7 @@ class TopicLog:
         return int(librdkafka.answer_of(asked[self._place]).offset)
 
     def _last_stable(self, try_s: float) -> int:
-        _, end = self._opened().get_watermark_offsets(self._place, timeout=try_s, cached=False)
+        _, end = self._open().get_watermark_offsets(self._place, timeout=try_s, cached=False)
         return int(end)
 
     def _begin_again(self) -> None:
@@ -256,7 +256,7 @@ class TopicLog:
 
     def exists(self) -> bool:
         """Whether the topic is there; refuses one that cannot be what we made."""
-        with self._translated("describe its topics"):
+        with self._translate_errors("describe its topics"):
             cluster = self._admin().list_topics(timeout=self._timeout_s)
         if self._identity is not None:
             self._identity.confirm(cluster.cluster_id, "The journal's broker")
@@ -269,7 +269,7 @@ class TopicLog:
 
     def is_gone_beside(self, companion: str) -> bool:
         """Whether this topic is missing where the one that is made right after it is there; one broker's answer for both."""
-        with self._translated("describe its topics"):
+        with self._translate_errors("describe its topics"):
             cluster = self._admin().list_topics(timeout=self._timeout_s)
         if self._identity is not None:
             self._identity.confirm(cluster.cluster_id, "The journal's broker")
@@ -280,7 +280,7 @@ class TopicLog:
         """Whether the topic is there and nothing was ever written into it."""
         if not self.exists():
             return False
-        with self._translated(f"read {self.topic}"):
+        with self._translate_errors(f"read {self.topic}"):
             return self._patiently(self._high_watermark) == 0
 
     def _require_one(self, partitions: Collection[int]) -> None:
@@ -307,7 +307,7 @@ class TopicLog:
                 raise
             return entries
 
-        with self._translated(f"describe {self.topic}"):
+        with self._translate_errors(f"describe {self.topic}"):
             described = self._patiently(describe)
         policy = described["cleanup.policy"].value
         if "compact" not in policy.split(","):
@@ -333,7 +333,7 @@ class TopicLog:
             except Refused:
                 if time.monotonic() > deadline:
                     raise
-                with self._translated(f"delete {self.topic}"), contextlib.suppress(ck.KafkaException):
+                with self._translate_errors(f"delete {self.topic}"), contextlib.suppress(ck.KafkaException):
                     asked = self._admin().delete_topics([self.topic], request_timeout=self._timeout_s)
                     librdkafka.answer_of(asked[self.topic])
             except Unavailable:
@@ -350,7 +350,7 @@ class TopicLog:
         self.forget()
         # It asks which cluster this is. A broker that has not heard of a new topic yet does not keep it from being deleted.
         self.exists()
-        with self._translated(f"delete {self.topic}"):
+        with self._translate_errors(f"delete {self.topic}"):
             delete_topic(self._admin(), self.topic, timeout_s=self._timeout_s)
 
     def _await_writable(self, min_isr: int) -> None:
@@ -363,7 +363,7 @@ class TopicLog:
 
     def _lack(self, min_isr: int) -> str | None:
         """What the topic lacks to be written to, as the last broker asked sees it."""
-        with self._translated(f"describe {self.topic}"):
+        with self._translate_errors(f"describe {self.topic}"):
             cluster = self._admin().list_topics(timeout=self._timeout_s)
         partitions = cluster.topics[self.topic].partitions if self.topic in cluster.topics else {}
         if 0 not in partitions:
@@ -386,7 +386,7 @@ class TopicLog:
 
     def _create(self, configs: Mapping[str, str]) -> bool:
         made = True
-        with self._translated(f"create {self.topic}"):
+        with self._translate_errors(f"create {self.topic}"):
             brokers = len(self._admin().list_topics(timeout=self._timeout_s).brokers)
             replicas = max(min(REPLICAS, brokers), 1)
             settings = {**configs, "min.insync.replicas": str(max(replicas - 1, 1))}
@@ -402,8 +402,8 @@ class TopicLog:
         return made
 
     @contextlib.contextmanager
-    def _translated(self, doing: str) -> Iterator[None]:
-        """``translated``, and a silence behind which there is a refused login is told as that."""
+    def _translate_errors(self, doing: str) -> Iterator[None]:
+        """``translate_errors``, and a silence behind which there is a refused login is told as that."""
         self._turned_away = None
         try:
             yield
@@ -431,7 +431,7 @@ class TopicLog:
         self._admin_client.poll(0)  # Error events that are not taken would pile up in it.
         return self._admin_client
 
-    def _opened(self) -> ck.Consumer:
+    def _open(self) -> ck.Consumer:
         if self._consumer is None:
             self._consumer = ck.Consumer(
                 librdkafka.speaking(self._client)

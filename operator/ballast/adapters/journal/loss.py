@@ -93,7 +93,7 @@ class TopicMark:
         return (self._truncated(end) if end is not None and end < self._end else None), end is not None
 
     def _compare_id(self, admin: AdminClient) -> JournalLost | None:
-        found = self._found(admin)
+        found = self._find_id(admin)
         if found is None:
             lost = JournalLost(
                 "deleted", f"{self._topic} was deleted.", hint="It held runs, pauses and throttle values."
@@ -117,7 +117,7 @@ class TopicMark:
             hint="See whether an unclean leader election was held for it, or whether it was made again.",
         )
 
-    def _found(self, admin: AdminClient) -> str | None:
+    def _find_id(self, admin: AdminClient) -> str | None:
         """The topic's id as the controller's cluster knows it; None where there is no such topic."""
         asked = admin.describe_topics(ck.TopicCollection([self._topic]), request_timeout=ASK_S)[self._topic]
         try:

@@ -13,7 +13,7 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from ballast.adapters.journal.client_errors import FILE_HINT, translate, translated
+from ballast.adapters.journal.client_errors import FILE_HINT, translate, translate_errors
 from ballast.adapters.kafka import librdkafka
 from ballast.errors import BallastError, Unavailable
 from ballast.ports.journal_codec import Entry
@@ -46,7 +46,7 @@ def start_transactions(client: Mapping[str, Any], transactional_id: str, *, time
         # A leader that freezes says nothing of its successor; the others do, when they are asked.
         "topic.metadata.refresh.interval.ms": 10_000,
     }
-    with translated("start transactions"):
+    with translate_errors("start transactions"):
         producer = ck.Producer(settings)
     try:
         producer.init_transactions(timeout_s)
@@ -102,14 +102,14 @@ class JournalProducer:
         try:
             self.client.begin_transaction()
         except ck.KafkaException as failure:
-            raise self._failed(failure.args[0], doing) from failure
+            raise self._translate(failure.args[0], doing) from failure
         try:
             for key, data in transaction.entries:
                 librdkafka.produce(self.client, self._topic, key, data, placed=self._placed)
             for topic, key, value in also:
                 librdkafka.produce(self.client, topic, key, value)
         except ck.KafkaException as failure:
-            raise self._aborted(failure.args[0], doing) from failure
+            raise self._abort_after(failure.args[0], doing) from failure
 
     def _commit(self, transaction: Transaction) -> None:
         """Commit; a commit whose outcome is unknown is remembered and settled before anything else is written."""
@@ -122,19 +122,19 @@ class JournalProducer:
                 raise translate(error, doing) from failure
             self._unsettled = None
             if error.txn_requires_abort():
-                raise self._aborted(error, doing) from failure
-            raise self._failed(error, doing) from failure
+                raise self._abort_after(error, doing) from failure
+            raise self._translate(error, doing) from failure
         self._unsettled = None
         placed, self._placed = self._placed, []
         self._committed(transaction, placed)
 
-    def _aborted(self, error: ck.KafkaError, doing: str) -> BallastError:
+    def _abort_after(self, error: ck.KafkaError, doing: str) -> BallastError:
         """Abort the transaction that failed like this; the error that says why.
 
         An abort may fail as well, and does where the broker refused the first record (it knows of no transaction then).
         That must not hide the reason; an abort that may still succeed is due before the next transaction.
         """
-        reason = self._failed(error, doing)
+        reason = self._translate(error, doing)
         if not self.dead:
             with contextlib.suppress(BallastError):
                 self._abort()
@@ -145,10 +145,10 @@ class JournalProducer:
         try:
             self.client.abort_transaction(self._timeout_s)
         except ck.KafkaException as failure:
-            raise self._failed(failure.args[0], "abort a journal transaction") from failure
+            raise self._translate(failure.args[0], "abort a journal transaction") from failure
         self._abort_due = False
 
-    def _failed(self, error: ck.KafkaError, doing: str) -> BallastError:
+    def _translate(self, error: ck.KafkaError, doing: str) -> BallastError:
         """The error as one of ours; after a fatal one this producer never writes again."""
         if error.fatal():
             self.dead = True

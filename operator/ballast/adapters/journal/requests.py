@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import confluent_kafka as ck
 
-from ballast.adapters.journal.client_errors import translate, translated
+from ballast.adapters.journal.client_errors import translate, translate_errors
 from ballast.adapters.journal.log import TopicLog
 from ballast.adapters.kafka import librdkafka
 from ballast.adapters.kafka.identity import ClusterIdentity
@@ -55,7 +55,7 @@ class RequestsTopic:
         if request.id in self.read(holds_lock=False).known:
             return
         failures: list[ck.KafkaError] = []
-        with translated("take the request"):
+        with translate_errors("take the request"):
             producer = ck.Producer(librdkafka.speaking(self._client) | {"enable.idempotence": True, "linger.ms": 0})
             producer.produce(
                 self.topic,

@@ -181,7 +181,7 @@ class TopicJournal:
     def _is_missing(self) -> bool:
         """Whether nothing has been written into the journal since it was lost."""
         with self._turn:
-            return not self._log.exists() or not any(True for _ in self._refreshed().entries())
+            return not self._log.exists() or not any(True for _ in self._refresh().entries())
 
     def _make_again(self, holder: Holder, kept: _Remembered) -> bool:
         """Write what was read of it into a new one; False where another process has done so meanwhile."""
@@ -223,7 +223,7 @@ class TopicJournal:
         if self._log.is_unwritten():
             return True
         with self._turn:
-            return was_gone and not any(True for _ in self._refreshed().entries())
+            return was_gone and not any(True for _ in self._refresh().entries())
 
     def _take(self, holder: Holder, watch: LeaseWatch) -> bool:
         """Fence the writer before us and write our lease; False where another candidate did so on the way."""
@@ -308,7 +308,7 @@ class TopicJournal:
 
     def _lease(self) -> tuple[Holder, int] | None:
         with self._turn:
-            return self._refreshed().lease()
+            return self._refresh().lease()
 
     def _await_lapse(
         self, watch: LeaseWatch, deadline: float, wanted: Callable[[], bool] = always
@@ -341,7 +341,7 @@ class TopicJournal:
     def read(self) -> Sequence[Record]:
         """The newest value of every key."""
         with self._turn:
-            return self._refreshed().records()
+            return self._refresh().records()
 
     # Requests
 
@@ -481,7 +481,7 @@ class TopicJournal:
             raise
 
     def _require_lease(self) -> None:
-        found = self._refreshed().lease()
+        found = self._refresh().lease()
         if found is None or found[0].id != self._require_holder().id:
             raise lock_lost()
         # A commit that was not acknowledged may have come through.
@@ -489,7 +489,7 @@ class TopicJournal:
 
     # Reading
 
-    def _refreshed(self) -> JournalView:
+    def _refresh(self) -> JournalView:
         self._require_whole()
         writer = self._producer
         try:

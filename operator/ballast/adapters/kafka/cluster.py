@@ -139,7 +139,7 @@ class KafkaCluster:
     def snapshot(self, *, log_dirs: bool = True, configs: bool = True, patient: bool = True) -> ClusterState:
         """Read the whole cluster; brokers that do not answer leave gaps, and all questions share one bound of time."""
         not_served_s = math.inf if patient else NOT_SERVED_S
-        with one_deadline(self._wire.timeout_s, not_served_s=not_served_s), collector.paused():
+        with one_deadline(self._wire.timeout_s, not_served_s=not_served_s), collector.pause_collection():
             return self._snapshot(log_dirs=log_dirs, configs=configs)
 
     def _snapshot(self, *, log_dirs: bool, configs: bool) -> ClusterState:
@@ -311,16 +311,16 @@ class KafkaCluster:
 
     def _metadata_and_moves(self) -> tuple[Metadata, dict[TopicPartition, Change], tuple[Gap, ...]]:
         """Metadata between two listings of moves, read again while they contradict each other."""
-        listed = self._listed()
+        listed = self._list_moves()
         for attempt in range(TORN_READS):
             metadata = self._metadata()
-            before, listed = listed, self._listed()
+            before, listed = listed, self._list_moves()
             if before is None or listed is None:
                 gap = Gap(
                     "cluster", "reassignments in progress", "Kafka before 2.4 keeps them in ZooKeeper; give --zookeeper"
                 )
                 return metadata, {}, (gap,)
-            ended = self._ended_lately(before, listed)
+            ended = self._recall_ended(before, listed)
             lists = _replica_lists(metadata, ended.keys() | before.keys() | listed.keys())
             moves, torn = reconcile(before, listed, lists, ended=ended)
             if not torn:
@@ -331,7 +331,7 @@ class KafkaCluster:
         )
         return metadata, moves, gaps
 
-    def _ended_lately(
+    def _recall_ended(
         self, before: Mapping[TopicPartition, Change], listed: Mapping[TopicPartition, Change]
     ) -> dict[TopicPartition, Change]:
         """Moves that were listed a while ago and are not now; readings of several threads remember them together."""
@@ -372,7 +372,7 @@ class KafkaCluster:
         codes = {t.error_code for t in self._wire.ask("topics", make).topics}
         return (Gap("cluster", "topics", denied("topics").message),) if _TOPIC_FORBIDDEN in codes else ()
 
-    def _listed(self) -> dict[TopicPartition, Change] | None:
+    def _list_moves(self) -> dict[TopicPartition, Change] | None:
         """The moves in progress; None where the cluster cannot say."""
         if reassignment_requests.LIST not in self._wire.versions() and self._zookeeper is None:
             return None

@@ -18,7 +18,7 @@ _resume = False
 
 
 @contextmanager
-def paused() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """No collection in this process until the last thread inside has left; it is then as it was before the first."""
     global _pauses, _resume  # noqa: PLW0603 — the collector is the process's own, and so is the count
     with _lock:

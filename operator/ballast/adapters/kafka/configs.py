@@ -16,7 +16,7 @@ from ballast.adapters.kafka.kafka_python import Wire, code_name, raise_for
 from ballast.adapters.kafka.kafka_python_parts import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from ballast.adapters.kafka.reassignments import WRITE_ONCE
 from ballast.adapters.kafka.responses import read_config_entries
-from ballast.adapters.kafka.rights import explained
+from ballast.adapters.kafka.rights import explain
 from ballast.errors import BallastError
 from ballast.ports.cluster import OK, ConfigChange, ConfigResource, Outcome
 
@@ -177,12 +177,12 @@ def _lists_begun(
     appending = {r: changes for r, changes in failed.items() if any(c.operation == "append" for c in changes)}
     entries, _ = describe(wire, list(appending)) if appending else ({}, {})
 
-    def begun(change: ConfigChange) -> ConfigChange:
+    def begin(change: ConfigChange) -> ConfigChange:
         entry = entries[change.resource].get(change.key)
         unset = entry is None or entry.source != "DYNAMIC_TOPIC_CONFIG"
         return replace(change, operation="set") if change.operation == "append" and unset else change
 
-    again = {r: [begun(c) for c in changes] for r, changes in appending.items() if r in entries}
+    again = {r: [begin(c) for c in changes] for r, changes in appending.items() if r in entries}
     return {r: changes for r, changes in again.items() if changes != list(appending[r])}
 
 
@@ -190,13 +190,13 @@ def _outcomes(response: Any) -> dict[ConfigResource, Outcome]:
     out = {}
     for r in response.responses:
         resource = ConfigResource(_NAMES[r.resource_type], r.resource_name)
-        out[resource] = OK if r.error_code == 0 else _refused(code_name(r.error_code), r.error_message, resource)
+        out[resource] = OK if r.error_code == 0 else _refuse(code_name(r.error_code), r.error_message, resource)
     return out
 
 
-def _refused(code: str, message: str | None, resource: ConfigResource) -> Outcome:
+def _refuse(code: str, message: str | None, resource: ConfigResource) -> Outcome:
     what = f"a change of configs of {resource.kind} {resource.name}"
-    return Outcome(ok=False, code=code, message=explained(code, message, what))
+    return Outcome(ok=False, code=code, message=explain(code, message, what))
 
 
 def _no_answer(failure: BallastError) -> Outcome:

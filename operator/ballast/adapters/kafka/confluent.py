@@ -82,7 +82,7 @@ class _Missing(Refused):
 
 def new_client(servers: str, security: Security, *, timeout_s: float) -> AdminClient:
     """An admin client, silent; every one that reads or changes a cluster is made here."""
-    with translated("a connection", security):
+    with translate_errors("a connection", security):
         return AdminClient(
             librdkafka.silent(security.for_confluent())
             | {
@@ -275,7 +275,7 @@ class Admin:
             return self._client
 
     def _wait(self, what: str, future: concurrent.futures.Future[Any]) -> Any:
-        with translated(what, self._security):
+        with translate_errors(what, self._security):
             return librdkafka.answer_of(future, self._timeout_s + _SPARE_S)
 
 
@@ -286,7 +286,7 @@ def _config_value(entry: Any) -> ConfigValue:
 
 
 @contextmanager
-def translated(what: str, security: Security) -> Iterator[None]:
+def translate_errors(what: str, security: Security) -> Iterator[None]:
     """Turn confluent-kafka's exceptions into Ballast's."""
     try:
         yield
@@ -391,15 +391,15 @@ class MetadataReader:
         return answer
 
     def _ask(self) -> ClusterMetadata:
-        client = self._connected()
-        with translated("metadata", self._security):
+        client = self._connect()
+        with translate_errors("metadata", self._security):
             answer: ClusterMetadata = client.list_topics(timeout=self._wait_s)
         if self._identity is not None:
             self._identity.confirm(answer.cluster_id, f"The broker at {_address(*self._servers[0])}")
         self._addresses = ",".join(_address(b.host, b.port) for _, b in sorted(answer.brokers.items()))
         return answer
 
-    def _connected(self) -> AdminClient:
+    def _connect(self) -> AdminClient:
         with self._lock:
             if self._client is None:
                 server = first_to_answer(self._servers, self._security, timeout_s=min(5.0, self._wait_s))

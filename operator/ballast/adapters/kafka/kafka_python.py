@@ -166,13 +166,13 @@ class Wire:
 
     def versions(self) -> Mapping[int, tuple[int, int]]:
         """Api key to the versions that the bootstrap broker speaks."""
-        with self._translated("api versions"):
-            return dict(self._connected().versions.api_versions)
+        with self._translate_errors("api versions"):
+            return dict(self._connect().versions.api_versions)
 
     def broker_version(self) -> str:
         """The release whose requests the bootstrap broker speaks, for example ``4.3``."""
-        with self._translated("api versions"):
-            return str(self._connected().versions.broker_version_str)
+        with self._translate_errors("api versions"):
+            return str(self._connect().versions.broker_version_str)
 
     def ask(self, what: str, make: MakeRequest, *, retry: RetryPolicy | None = None) -> Any:
         """Send to one of the brokers, the same as before, and to another when it fails."""
@@ -225,7 +225,7 @@ class Wire:
         bound_s = wait_s or self.broker_wait_s
 
         async def one(link: Link, broker: int) -> Any:
-            with self._translated(what, broker):
+            with self._translate_errors(what, broker):
                 return read(await link.send(make(broker), broker, bound_s))
 
         async def everyone(link: Link) -> dict[int, Any | BallastError]:
@@ -249,8 +249,8 @@ class Wire:
 
         def once() -> Any:
             nonlocal used
-            with self._translated(what):
-                used = self._connected()
+            with self._translate_errors(what):
+                used = self._connect()
                 try:
                     return used.run(attempt)
                 except RuntimeError:
@@ -261,7 +261,7 @@ class Wire:
 
         return (retry or self._retry).call(what, once, recover=lambda: self.reconnect(used))
 
-    def _connected(self) -> Link:
+    def _connect(self) -> Link:
         if self._security.tokens is not None:
             # Renewed here where that is due: on the serving thread, every broker's answer would wait for the token endpoint.
             self._security.tokens.token()
@@ -272,10 +272,10 @@ class Wire:
                 server = first_to_answer(self._servers, self._security, timeout_s=min(5.0, self.timeout_s))
                 at = self._servers.index(server)
                 self._servers = [*self._servers[at:], *self._servers[:at]]
-                self._link = self._confirmed(Link(self._configuration(server), server, self.timeout_s), server)
+                self._link = self._confirm(Link(self._configuration(server), server, self.timeout_s), server)
             return self._link
 
-    def _confirmed(self, link: Link, server: tuple[str, int]) -> Link:
+    def _confirm(self, link: Link, server: tuple[str, int]) -> Link:
         """The link, unless it leads to another cluster than this process works on."""
         try:
             if self._identity is not None:
@@ -304,7 +304,7 @@ class Wire:
         return configuration
 
     @contextmanager
-    def _translated(self, what: str, broker: int | None = None) -> Iterator[None]:
+    def _translate_errors(self, what: str, broker: int | None = None) -> Iterator[None]:
         """Turn kafka-python's exceptions into Ballast's."""
         try:
             yield

@@ -65,14 +65,14 @@ def produce(
 ) -> None:
     """Hand a record to the client; its offset is put into ``placed`` once the broker has told it."""
 
-    def delivered(error: ck.KafkaError | None, message: ck.Message) -> None:
+    def deliver(error: ck.KafkaError | None, message: ck.Message) -> None:
         offset = message.offset()
         if error is None and placed is not None and offset is not None:
             placed.append(offset)
 
     while True:
         try:
-            producer.produce(topic, key=key.encode(), value=data, partition=0, on_delivery=delivered)
+            producer.produce(topic, key=key.encode(), value=data, partition=0, on_delivery=deliver)
         except BufferError:
             # The local queue is full; serving it makes room.
             producer.poll(0.1)

@@ -22,11 +22,11 @@ def describe(
 ) -> tuple[dict[int, T], dict[int, BallastError]]:
     """Ask all brokers side by side; who answered, and why the others did not."""
 
-    def checked(answer: Any) -> T:
+    def check(answer: Any) -> T:
         raise_for(answer.error_code or 0, SUBJECT)
         return read(answer)
 
-    told = wire.ask_each(SUBJECT, brokers, lambda _: DescribeLogDirsRequest(topics=None), read=checked)
+    told = wire.ask_each(SUBJECT, brokers, lambda _: DescribeLogDirsRequest(topics=None), read=check)
     failures = {b: answer for b, answer in told.items() if isinstance(answer, BallastError)}
     answers: dict[int, Any] = {b: answer for b, answer in told.items() if b not in failures}
     return answers, failures

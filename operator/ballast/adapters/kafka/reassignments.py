@@ -17,7 +17,7 @@ from ballast.adapters.kafka.kafka_python_parts import (
 )
 from ballast.adapters.kafka.responses import read_partition_states, read_reassignments
 from ballast.adapters.kafka.retry import RetryPolicy
-from ballast.adapters.kafka.rights import explained
+from ballast.adapters.kafka.rights import explain
 from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError, Refused
 from ballast.ports.cluster import OK, Outcome, Reassignment
@@ -109,7 +109,7 @@ def _topics(targets: Targets) -> list[Any]:
 def _outcome(code: int, message: str | None) -> Outcome:
     if code == 0:
         return OK
-    return Outcome(ok=False, code=code_name(code), message=explained(code_name(code), message, "a reassignment"))
+    return Outcome(ok=False, code=code_name(code), message=explain(code_name(code), message, "a reassignment"))
 
 
 def _unanswered(names: Sequence[TopicPartition], message: str) -> dict[TopicPartition, Outcome]:

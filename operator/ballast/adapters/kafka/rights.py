@@ -32,7 +32,7 @@ def forbidden(what: str) -> tuple[str, str]:
     return f"Not authorized to ask for {what}{takes}.", f"Grant Ballast's user the rights that {PAGE} lists."
 
 
-def explained(code: str, message: str | None, what: str) -> str:
+def explain(code: str, message: str | None, what: str) -> str:
     """A broker's message about one thing that was asked for; where it forbids, with the right that is missing."""
     right = right_for(what) if code.endswith("AUTHORIZATION_FAILED") else None
     takes = f"{what} takes {right}" if right else ""

@@ -82,7 +82,7 @@ class PrometheusLoad:
                     f"{query.name}: no series; see the names, the selector and the window of load.prometheus."
                 )
         missing += names.complaint()
-        return _joined(found, tuple(missing))
+        return _join(found, tuple(missing))
 
     def _ask(self, expression: str, deadline: float) -> list[Series]:
         """One instant query."""
@@ -241,7 +241,7 @@ def _series(body: Any) -> Iterator[Series]:
         ) from None
 
 
-def _joined(found: Mapping[str, Mapping[Any, float]], missing: tuple[str, ...]) -> ExternalLoad:
+def _join(found: Mapping[str, Mapping[Any, float]], missing: tuple[str, ...]) -> ExternalLoad:
     def of(name: str) -> Mapping[int, float]:
         return found.get(f"broker_{name}", {})
 

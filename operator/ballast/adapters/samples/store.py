@@ -135,7 +135,7 @@ class SampleStore:
         """
         with store_failures(self.url, write=True):
             tables = {table: ensure_table(self.store, table, self._options) for table in (LOG_DIRS, BROKERS, SAMPLES)}
-            if _recorded(tables[SAMPLES], sample) is not None:
+            if _find_recorded(tables[SAMPLES], sample) is not None:
                 return False
             measured = measure(sample, self._before(tables[SAMPLES], sample))
             rows = rows_of(sample, measured)
@@ -156,7 +156,7 @@ class SampleStore:
 
 def _append(table: Any, rows: Any, sample: MinuteSample) -> int | None:
     """Add the rows of a minute in one commit, or name the newest minute where the table has this or a later one already."""
-    newest = _recorded(table, sample)
+    newest = _find_recorded(table, sample)
     if newest is not None:
         return newest
     app, version = transaction(sample.cluster, sample.epoch_minute)
@@ -171,7 +171,7 @@ def _append(table: Any, rows: Any, sample: MinuteSample) -> int | None:
     except CommitFailedError:
         # Another writer's minute came first if its transaction is there now; anything else is a real failure.
         table.update_incremental()
-        newest = _recorded(table, sample)
+        newest = _find_recorded(table, sample)
         if newest is None:
             raise
     return newest
@@ -183,7 +183,7 @@ def transaction(cluster: str, epoch_minute: int) -> tuple[str, int]:
     return f"sampler/{cluster}/{day}", minute
 
 
-def _recorded(table: Any, sample: MinuteSample) -> int | None:
+def _find_recorded(table: Any, sample: MinuteSample) -> int | None:
     """The newest minute that the table has of the cluster and the day; None where that is before the sample's."""
     done = _newest_of_day(table, sample.cluster, sample.epoch_minute // 1440)
     return done if done is not None and done >= sample.epoch_minute else None

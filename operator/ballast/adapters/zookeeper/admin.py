@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ballast.adapters.clock import SystemClock
-from ballast.adapters.zookeeper.client import ELECTION, REASSIGN, LeaderAndIsr, ZooKeeper, _translated
+from ballast.adapters.zookeeper.client import ELECTION, REASSIGN, LeaderAndIsr, ZooKeeper, _translate_errors
 from ballast.adapters.zookeeper.lock import ZooKeeperLock, wait_until_gone
 from ballast.core.cluster import NO_LEADERSHIP_RECORD, TopicPartition
 from ballast.ports.cluster import OK, Epochs, Outcome, PartitionState
@@ -181,7 +181,7 @@ class ZooKeeperWrites:
         return self._zookeeper.broker_entries(names)
 
     def _speaking(self) -> Any:
-        return _translated("the cluster's hosts")
+        return _translate_errors("the cluster's hosts")
 
 
 def body(entries: Sequence[Mapping[str, Any]]) -> bytes:

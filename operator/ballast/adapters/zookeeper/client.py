@@ -215,11 +215,11 @@ class ZooKeeper:
 
     def _call(self, read: Callable[[KazooClient], T]) -> T:
         client = self.client()
-        with _translated(self._hosts):
+        with _translate_errors(self._hosts):
             return read(client)
 
     def _connect(self) -> KazooClient:
-        with _translated(self._hosts):
+        with _translate_errors(self._hosts):
             client = KazooClient(hosts=self._hosts, timeout=self._timeout_s, **self._options())
             try:
                 client.start(timeout=self._timeout_s)
@@ -257,7 +257,7 @@ def _value(pending: Any, timeout_s: float) -> bytes | None:
 
 
 @contextmanager
-def _translated(hosts: str) -> Iterator[None]:
+def _translate_errors(hosts: str) -> Iterator[None]:
     """Turn kazoo's exceptions into Ballast's."""
     try:
         yield

@@ -96,11 +96,11 @@ def wait_until_gone(client: KazooClient, path: str, wait_s: float) -> bool:
     """Wait, by a watch and not by asking again, until a znode is deleted; False when it still stands after that time."""
     gone = threading.Event()
 
-    def changed(_event: Any) -> None:
+    def notice(_event: Any) -> None:
         gone.set()
 
     end = Deadline(wait_s)
-    while client.exists(path, watch=changed) is not None:
+    while client.exists(path, watch=notice) is not None:
         if not gone.wait(end.left_s):
             return False
         gone.clear()

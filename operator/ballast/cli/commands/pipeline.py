@@ -39,7 +39,7 @@ def spark_options(command: F) -> F:
     What is not said by an option or its environment variable is the settings'.
     """
 
-    def decorated(
+    def decorate(
         *args: Any,
         config: Path | None,
         spark: str | None,
@@ -49,9 +49,9 @@ def spark_options(command: F) -> F:
     ) -> Any:
         return command(*args, config=config, spark=_policy(config, spark, driver_memory, conf), **kwargs)
 
-    decorated.__name__ = command.__name__
-    decorated.__doc__ = command.__doc__
-    wrapped: Any = decorated
+    decorate.__name__ = command.__name__
+    decorate.__doc__ = command.__doc__
+    wrapped: Any = decorate
     if hasattr(command, "__click_params__"):
         wrapped.__click_params__ = command.__click_params__
     for option in (

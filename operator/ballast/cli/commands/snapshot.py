@@ -65,7 +65,7 @@ def snapshot(
     ballast plan … --snapshot FILE and ballast simulate --snapshot FILE work on the file as on the cluster, and the line
     "snapshot FILE" begins a scenario of the simulator.
     """
-    from ballast.core.cluster.anonymise import anonymised
+    from ballast.core.cluster.anonymise import anonymise_snapshot
     from ballast.core.cluster.snapshot_file import Snapshot, dumps
     from ballast.errors import UsageError
 
@@ -76,7 +76,7 @@ def snapshot(
     with cluster.open() as opened:
         state, loads = _read(opened, measure, store)
     made = Snapshot(state, loads)
-    text = dumps(anonymised(made) if anonymise else made)
+    text = dumps(anonymise_snapshot(made) if anonymise else made)
     if save is None:
         sys.stdout.write(text)
     else:
@@ -102,13 +102,13 @@ def read_snapshot(path: Path) -> Snapshot:
 
 def _read(opened: OpenCluster, measure: float | None, store: str | None) -> tuple[ClusterState, Loads]:
     from ballast.core.planner import Loads
-    from ballast.core.planner.growth import measured
+    from ballast.core.planner.growth import measure_growth
 
     state, began_s = opened.cluster.snapshot(), time.monotonic()
     if measure is not None:
         time.sleep(measure)
         later = opened.cluster.snapshot()
-        return later, measured(state, later, seconds=time.monotonic() - began_s)
+        return later, measure_growth(state, later, seconds=time.monotonic() - began_s)
     if store is not None:
         from ballast.wiring.loads import HistoryPolicy, loads_from_history
 

@@ -16,7 +16,7 @@ from ballast.core.cluster.snapshot_file import Snapshot
 from ballast.core.cluster.state import Broker, ClusterState, LogDir, PartitionRow, Topic, build
 
 
-def anonymised(snapshot: Snapshot) -> Snapshot:
+def anonymise_snapshot(snapshot: Snapshot) -> Snapshot:
     """The same cluster under made-up names."""
     state = snapshot.state
     topics, racks = _topic_names(state), _rack_names(state)

@@ -94,7 +94,7 @@ def assemble(
 ) -> ClusterState:
     """Join the parts; replicas of brokers without ``logs`` have ``UNKNOWN`` sizes."""
     logs = logs or {}
-    columns = _sorted(columns)
+    columns = _sort(columns)
     start = np.zeros(len(columns.number) + 1, np.int64)
     np.cumsum(columns.replicas, out=start[1:])
     adding, removing = _colour(columns, start, moves or {})
@@ -129,7 +129,7 @@ def assemble(
     )
 
 
-def _sorted(columns: PartitionColumns) -> PartitionColumns:
+def _sort(columns: PartitionColumns) -> PartitionColumns:
     """Topics by name, partitions by ``(topic, number)``, each partition's replicas in their own order."""
     by_name = sorted(range(len(columns.topics)), key=lambda i: columns.topics[i].name)
     rank = np.empty(len(by_name), np.int32)

@@ -89,7 +89,7 @@ def _with_sizes(
         return q
     at, found = _same_replicas(p, q, np.array(topics, np.int64))
     places, future_places = (
-        _renumbered(np.where(found, column[at], UNKNOWN), q.replica, known, read_since)
+        _renumber(np.where(found, column[at], UNKNOWN), q.replica, known, read_since)
         for column in (p.log_dir, p.future_log_dir)
     )
     return replace(
@@ -101,7 +101,7 @@ def _with_sizes(
     )
 
 
-def _renumbered(
+def _renumber(
     places: SmallInts, replica: SmallInts, known: ClusterState, read_since: Mapping[int, tuple[LogDir, ...]]
 ) -> SmallInts:
     """Log dirs by their position among those ``read_since``, where a broker lists others, or in another order."""

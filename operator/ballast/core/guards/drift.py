@@ -8,7 +8,7 @@ from typing import Final
 
 from ballast.core.catalogue import Message
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint, recreated
+from ballast.core.cluster.fingerprint import find_recreated, fingerprint
 from ballast.core.plan import Move, Plan
 
 SENTENCES: Final[Mapping[str, str]] = {
@@ -98,14 +98,14 @@ def drift(plan: Plan, state: ClusterState) -> Drift:
         changed,
         tuple(dict.fromkeys(gone)),
         tuple(done),
-        topics := recreated(plan, state),
+        topics := find_recreated(plan, state),
         bool(done)
         and len(done) == len(plan.moves)
         and not (gone or topics or any(state.moving[state.index[name]] for name in done)),
     )
 
 
-def fitted(plan: Plan, found: Drift, state: ClusterState) -> Plan:
+def keep_valid(plan: Plan, found: Drift, state: ClusterState) -> Plan:
     """The part of the plan that still holds: changed, gone and finished partitions and topics made again are left out."""
     out = {*found.changed, *found.gone, *found.done}
     elections = [n for n in plan.elections if n not in {*found.changed, *found.gone}]

@@ -136,7 +136,7 @@ def balance_weights(problem: Choices, weight: Ints) -> Reordering:
     Rows start at home and leave it only where the relaxation sends them, so that changes stay few; they are not proven
     to be fewest.
     """
-    cap, amount = relaxed(problem, weight)
+    cap, amount = relax_loads(problem, weight)
     bound = max(cap, int(weight.max(initial=0)))
     at = round_off(problem.start, amount, problem.home)
     load = loads(problem, at, weight)
@@ -156,10 +156,10 @@ def least_cap(problem: Choices, weight: Ints) -> int:
 
     For weights of one it is the least maximum itself, since flows with whole capacities are whole.
     """
-    return relaxed(problem, weight)[0]
+    return relax_loads(problem, weight)[0]
 
 
-def relaxed(problem: Choices, weight: Ints) -> tuple[int, Ints]:
+def relax_loads(problem: Choices, weight: Ints) -> tuple[int, Ints]:
     """That cap, and how much of each row's weight lies on each slot."""
     if not len(problem):
         return 0, np.zeros(0, np.int64)

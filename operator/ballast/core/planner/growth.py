@@ -10,7 +10,7 @@ from ballast.core.cluster import UNKNOWN, ClusterState, Ints
 from ballast.core.planner.loads import BYTES_IN, Loads
 
 
-def measured(first: ClusterState, second: ClusterState, *, seconds: float) -> Loads:
+def measure_growth(first: ClusterState, second: ClusterState, *, seconds: float) -> Loads:
     """Loads of the second reading, with bytes in by growth since the first.
 
     Retention that deletes a segment in between hides growth: such a partition counts as zero, never as less.  Partitions

@@ -47,7 +47,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
             hint="It takes Describe on the cluster (DescribeLogDirs). Limit replicas instead (--max-moves, max_moves), or leave max_bytes out.",
         )
     question = Question(state, intent, loads, policy, seed)
-    searched = _searched(question)
+    searched = _search_best(question)
     asked, problem, reach = searched.asked, searched.problem, searched.reach
     found, at_rest = searched.found, searched.at_rest
     scope, before = asked.scope, loads_before(asked)
@@ -111,10 +111,10 @@ class _Searched:
     found: Found
 
 
-def _searched(question: Question) -> _Searched:
+def _search_best(question: Question) -> _Searched:
     """The best that was found, with what plans on its result would add."""
     intent, policy = question.intent, question.policy
-    first = _searched_once(question)
+    first = _search_once(question)
     goes_on = isinstance(intent, Balance) or (isinstance(intent, Leaders) and policy.cross_rack.leaders)
     if not goes_on or first.at_rest:
         return first
@@ -123,15 +123,15 @@ def _searched(question: Question) -> _Searched:
         if not next_plan.is_unfinished(found, first.problem, policy):
             break
         state = next_plan.state_after(question.state, found.moves)
-        following = _searched_once(replace(question, state=state)).found
-        both = following.moves and next_plan.taken_in(question, first.asked, first.problem, found, following)
+        following = _search_once(replace(question, state=state)).found
+        both = following.moves and next_plan.take_in(question, first.asked, first.problem, found, following)
         if not both:
             break
         found = both
     return replace(first, found=found)
 
 
-def _searched_once(question: Question) -> _Searched:
+def _search_once(question: Question) -> _Searched:
     """One search, and leaders where less traffic crosses racks as far as the ranges that it met allow."""
     found = _search(question)
     if not question.policy.cross_rack.leaders or not isinstance(question.intent, Balance | Leaders):

@@ -46,7 +46,7 @@ def state_after(state: ClusterState, moves: Sequence[Move]) -> ClusterState:
     return replace(state, partitions=columns)
 
 
-def taken_in(question: Question, asked: Problem, problem: Problem, found: Found, following: Found) -> Found | None:
+def take_in(question: Question, asked: Problem, problem: Problem, found: Found, following: Found) -> Found | None:
     """Both as one plan, a replica that moves twice copied once; None where disks have no room for that."""
     policy = question.policy
     world = World.of(problem, policy)

@@ -49,7 +49,7 @@ def kafkas_lists(state: ClusterState, intent: Place, policy: PlannerPolicy, seed
         usable = [b for b in _usable(state, intent, policy) if _allowed(policy, topic, b.id)]
         present = [state.target(row) for row in rows]
         factor = intent.replication_factor or len(present[0])
-        found = _placed(intent, usable, present, factor, rng)
+        found = _place(intent, usable, present, factor, rng)
         out |= {TopicPartition(topic, number): replicas for number, replicas in found.items()}
     return out
 
@@ -136,7 +136,7 @@ def _allowed(policy: PlannerPolicy, topic: str, broker: int) -> bool:
     return all(r.allows(broker) for r in policy.topic_rules if r.matches(topic))
 
 
-def _placed(
+def _place(
     intent: Place, usable: Sequence[Broker], present: Sequence[tuple[int, ...]], factor: int, rng: JavaRandom
 ) -> Assignment:
     if intent.algorithm != "classic":

@@ -74,17 +74,17 @@ def _in(kind: type[T], value: Any) -> T:
     strange = sorted(set(value) - {f.name for f in fields(kind)})  # type: ignore[arg-type]
     if strange:
         raise ValueError(f"{kind.__name__} has no {strange[0]!r}")
-    return kind(**{name: _typed(hints[name], v) for name, v in value.items()})
+    return kind(**{name: _read_typed(hints[name], v) for name, v in value.items()})
 
 
-def _typed(hint: Any, value: Any) -> Any:
+def _read_typed(hint: Any, value: Any) -> Any:
     origin, inner = get_origin(hint), get_args(hint)
     if origin is UnionType:
-        return None if value is None else _typed(next(h for h in inner if h is not NoneType), value)
+        return None if value is None else _read_typed(next(h for h in inner if h is not NoneType), value)
     if origin in {frozenset, tuple}:
-        return origin(_typed(inner[0], v) for v in value)
+        return origin(_read_typed(inner[0], v) for v in value)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {inner[0](k): _typed(inner[1], v) for k, v in value.items()}
+        return {inner[0](k): _read_typed(inner[1], v) for k, v in value.items()}
     return _in(hint, value) if is_dataclass(hint) and isinstance(hint, type) else _plain(hint, value)
 
 

@@ -92,7 +92,7 @@ def measure(sample: MinuteSample, before: Readings | None) -> Measured:
     old = _take(before, np.maximum(row, 0), now.replica.shape[1])
     rates, clean_weight = _rates(now, old, seen, sample.compacted)
     leader_before = np.where(seen, old.leader, NOT_SEEN)
-    return Measured(rates, leader_before, _carried(now, old, seen, clean_weight))
+    return Measured(rates, leader_before, _carry(now, old, seen, clean_weight))
 
 
 def _readings(sample: MinuteSample) -> Readings:
@@ -228,7 +228,7 @@ def _median(values: Floats) -> Floats:
     return np.asarray((ordered[rows, np.maximum(count - 1, 0) // 2] + ordered[rows, count // 2]) / 2)
 
 
-def _carried(now: Readings, old: Readings, seen: Flags, clean_weight: Floats) -> Readings:
+def _carry(now: Readings, old: Readings, seen: Flags, clean_weight: Floats) -> Readings:
     """Readings for the next sample: where this one says nothing of a partition, the one before stays."""
     usable = ~seen | (now.high_watermark >= 0) | (_led(now.replica, now.size_bytes, now.leader) >= 0)
     kept = {}

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
 from ballast.core.cluster import UNKNOWN
-from ballast.core.cluster.fingerprint import fingerprint, recreated
+from ballast.core.cluster.fingerprint import find_recreated, fingerprint
 from ballast.core.plan import Move, Plan, work
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.wording import human_bytes
@@ -311,7 +311,7 @@ class Proposals:
     def _drop_outdated(self, proposal: Proposal) -> str:
         """Drop a plan that was made for another assignment than the newest one; empty where it is the same."""
         state = self.reading.fresh()
-        if proposal.plan.fingerprint == fingerprint(state) and not recreated(proposal.plan, state):
+        if proposal.plan.fingerprint == fingerprint(state) and not find_recreated(proposal.plan, state):
             return ""
         if proposal.request is not None and self.wanted is None:
             self.wanted = proposal.request

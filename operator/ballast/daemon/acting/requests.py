@@ -24,7 +24,7 @@ from ballast.errors import BallastError, Refused
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.rollback import refilled
 from ballast.executor.machine.run import Now
-from ballast.ports.journal import EXPIRES_S, FORGOTTEN, Journal, Request, begun_record, is_expired, is_forgotten, signed
+from ballast.ports.journal import EXPIRES_S, FORGOTTEN, Journal, Request, begun_record, is_expired, is_forgotten, sign
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.audit")
@@ -219,7 +219,7 @@ class Requests:
         if (
             self.access.run_controller is None
             or run is None
-            or not self.access.run_controller.cancel(run.id, rollback=rollback, by=signed(request))
+            or not self.access.run_controller.cancel(run.id, rollback=rollback, by=sign(request))
         ):
             raise Refused(
                 f"Run {wanted} is not being carried out.", hint=f"ballast runs show {wanted} tells how it ended."

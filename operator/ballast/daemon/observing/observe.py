@@ -65,7 +65,7 @@ class Observer:
             if not state.alive:
                 raise Unavailable("The cluster answered and named no living broker.")
         except BallastError as failure:
-            self._lost(failure)
+            self._lose(failure)
             raise
         reading = self.reading
         if full:
@@ -105,7 +105,7 @@ class Observer:
             self.on_state(state)
         return sentence(figures)
 
-    def _lost(self, failure: BallastError) -> None:
+    def _lose(self, failure: BallastError) -> None:
         """The cluster cannot be read: say since when, and offer nothing that was planned from what it was."""
         denied = isinstance(failure, AuthenticationFailed | AuthorizationFailed)
         code = "access-denied" if denied else "unreachable" if isinstance(failure, Unavailable) else "refused"

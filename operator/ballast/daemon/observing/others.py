@@ -28,13 +28,13 @@ def find(
     state: ClusterState, ours: Collection[TopicPartition] = (), *, ignore: Collection[str] = ()
 ) -> tuple[Other, ...]:
     """Other tools that move partitions or leaders here, the ones that move right now first."""
-    judged = [_judged(other, state, ignore) for other in other_balancers(state)]
+    judged = [_judge(other, state, ignore) for other in other_balancers(state)]
     # What blocks stands before what is only worth knowing, so that the first of the list says why nothing happens.
     judged.sort(key=lambda other: not other.blocking)
     return (*_foreign(foreign_moves(state, ours)), *judged, *_cordoned(cordoned_brokers(state)))
 
 
-def _judged(other: OtherBalancer, state: ClusterState, ignore: Collection[str]) -> Other:
+def _judge(other: OtherBalancer, state: ClusterState, ignore: Collection[str]) -> Other:
     if other.id == "controller":
         often = f"holds preferred elections itself every {human_time(controller_interval_s(state))}"
         return Other(code=other.id, sentence=f"The controller {often}: {other.evidence}.", blocking=False)

@@ -62,13 +62,13 @@ class AskedPlans:
                 return RUN_ENDED
             request, self.proposals.wanted = self.proposals.wanted, None
         try:
-            sentence, ok = self._made(request), True
+            sentence, ok = self._make(request), True
         except BallastError as failure:
             sentence, ok = str(failure), False
         self.board.tell(request.id, sentence, ok=ok, at_ms=self.clock.now_ms())
         return sentence
 
-    def _made(self, request: Request) -> str:
+    def _make(self, request: Request) -> str:
         if run := self.runs.in_flight():
             raise Refused(f"Run {run} is in progress.", hint="Ask again when it has ended.")
         state = self.reading.fresh()

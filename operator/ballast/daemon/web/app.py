@@ -156,7 +156,7 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
     async def openapi(_: Request) -> Response:
         return JSONResponse(document(), headers=_HEADERS)
 
-    def admitted(read: Handler) -> Handler:
+    def admit(read: Handler) -> Handler:
         async def answer(request: Request) -> Response:
             desk.admit_reader(request.headers)
             return await read(request)
@@ -173,7 +173,7 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
         "partitions/{name}": detail(details.partitions),
     }
     return [
-        *(Route(f"/api/v1/{path}", admitted(answer)) for path, answer in read.items()),
+        *(Route(f"/api/v1/{path}", admit(answer)) for path, answer in read.items()),
         Route("/api/v1/openapi.json", openapi),
     ]
 

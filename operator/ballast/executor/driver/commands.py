@@ -9,7 +9,7 @@ from typing import Final
 from ballast.executor.driver.notes import Note
 from ballast.executor.driver.term import OneTerm
 from ballast.executor.machine.step import Asked, Command
-from ballast.ports.journal import FORGOTTEN, Journal, is_forgotten, signed
+from ballast.ports.journal import FORGOTTEN, Journal, is_forgotten, sign
 
 _COMMANDS: Final = frozenset(w.value for w in Command)
 
@@ -49,7 +49,7 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
             journal.answer(request.id, f"run {run_id} is left for you")
         elif run is not None and request.kind in _COMMANDS:
             yield (
-                Asked(Command(request.kind), signed(request)),
+                Asked(Command(request.kind), sign(request)),
                 Note("asked", {"by": request.by, "command": request.kind}),
             )
             journal.answer(request.id, f"run {run_id}: {request.kind}")

@@ -44,15 +44,15 @@ from ballast.executor.driver.pace import measurable, pace_of, with_growth
 from ballast.executor.driver.pauses import passes, pause_until_next_s, stand_still, wait
 from ballast.executor.driver.recheck import first_failures, recheck
 from ballast.executor.driver.term import OneTerm
-from ballast.executor.journal.history import expired
+from ballast.executor.journal.history import expire
 from ballast.executor.journal.keeping import JournalKeeping, repay_from_memory
-from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merged
+from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merge
 from ballast.executor.journal.records import changes, dump_run, load_open_runs
 from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer
 from ballast.executor.machine.rollback import cancel_plan, owed_rollback
-from ballast.executor.machine.run import Now, Phase, Run, new_run, resumed
+from ballast.executor.machine.run import Now, Phase, Run, new_run, resume
 from ballast.executor.machine.stages import Moving, Planned
 from ballast.executor.machine.step import Asked, Command, Event, Observed, Performed, Unanswered, needs, step
 from ballast.executor.machine.transitions import Effect, EffectKind
@@ -182,7 +182,7 @@ class Driver:
         self._look_ahead(run.policy, [m.move for m in run.open_moves])
         stand_still(self._cluster, self._journal, self._clock, self._leave.is_set)
         return self._carry(
-            resumed(run, self._now()), resumed=not all(isinstance(m.stage, Planned) for m in run.moves.values())
+            resume(run, self._now()), resumed=not all(isinstance(m.stage, Planned) for m in run.moves.values())
         )
 
     def go_back(self, result: RunResult) -> RunResult:
@@ -214,7 +214,7 @@ class Driver:
         run = replace(
             run,
             phase=Phase.CANCELLING,
-            moves={n: replace(m, stage=Moving()).taken_up(self._now()) for n, m in run.moves.items()},
+            moves={n: replace(m, stage=Moving()).take_up(self._now()) for n, m in run.moves.items()},
         )
         self._journal.append(dump_run(run))
         self._look_ahead(run.policy, plan.moves)
@@ -368,7 +368,7 @@ class Driver:
             case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
                 assert self._looker is not None
                 state = self._looker.state()
-                desired = merged(effect.desired, self._others)
+                desired = merge(effect.desired, self._others)
                 failed = self._throttler.settle(desired, state.alive, self._write_and_check, self._note)
                 return Performed(effect, failed=failed)
             case EffectKind.SUBMIT | EffectKind.CANCEL | EffectKind.RESTORE:
@@ -417,7 +417,7 @@ class Driver:
         except Unavailable as silence:
             self._note(Note("journal-not-read", {"error": silence.id, "message": str(silence)}))
             return
-        if old := expired(records):
+        if old := expire(records):
             self._journal.append(old)
 
     # --- requests, inbound rates, the end
@@ -463,9 +463,9 @@ class Driver:
         run = self._current
         self._note(Note("not-in-journal", {"run": run.id, "error": failure.id, "message": failure.message}))
         self._keeping.tell_by_hand()
-        return self._left(run, began_s, by_hand=tuple(self.by_hand()))
+        return self._leave_run(run, began_s, by_hand=tuple(self.by_hand()))
 
-    def _left(self, run: Run, began_s: float, *, by_hand: tuple[str, ...] = ()) -> RunResult:
+    def _leave_run(self, run: Run, began_s: float, *, by_hand: tuple[str, ...] = ()) -> RunResult:
         """The result of a run that this process leaves, with every throttle setting that is owed."""
         left = summary(run, run.status.value if run.ended else "left", self._clock.monotonic_s() - began_s)
         return replace(left, throttles_to_restore=self.throttles_to_restore(), by_hand=by_hand)
@@ -475,7 +475,7 @@ class Driver:
         self._keeping.require()
         self._write([])
         if not run.ended:
-            return self._left(run, began_s)
+            return self._leave_run(run, began_s)
         self._drop_expired()
         owed: dict[Setting, Outcome] = {}
         if self._throttler.ledger:

@@ -17,7 +17,7 @@ from ballast.core.throttles.pace import Basis, least
 from ballast.core.wording import human_brokers, human_bytes, human_time
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Run, new_run
-from ballast.executor.machine.scheduling.speeds import ceiling, measured, started
+from ballast.executor.machine.scheduling.speeds import ceiling, measure_traffic, started
 
 UNTHROTTLED: Final = (
     "No throttle: copies take all that disks and network give. To limit them: --throttle auto, or --throttle 50MB."
@@ -165,4 +165,4 @@ def with_growth(run: Run, state: ClusterState, grown: Mapping[TopicPartition, fl
     left = {m.move.name: m for m in run.open_moves}
     inbound = {n: grown[n] for n in left if n in grown}
     unmeasured = frozenset(n for n, m in left.items() if m.move.adding and n not in grown)
-    return measured(replace(run, inbound=inbound, unmeasured=unmeasured), state, grown)
+    return measure_traffic(replace(run, inbound=inbound, unmeasured=unmeasured), state, grown)

@@ -115,7 +115,7 @@ def load_ended(records: Sequence[Record], parsed: Parsed | None = None) -> Histo
     return History(tuple(sorted(found, key=_age)), skipped)
 
 
-def expired(records: Sequence[Record], keep: int = KEEP_RUNS) -> list[Record]:
+def expire(records: Sequence[Record], keep: int = KEEP_RUNS) -> list[Record]:
     """Tombstones for the oldest runs that have ended, beyond the newest ``keep``; an open run never expires."""
     headers = [r for r in records if r.key.startswith(run_key("")) and has_ended(r)]
     headers.sort(key=lambda r: (_started(r), r.key))

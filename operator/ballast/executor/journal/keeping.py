@@ -13,7 +13,7 @@ from ballast.core.throttles import DesiredThrottles, Setting
 from ballast.errors import JournalLost, Refused, Unavailable
 from ballast.executor.driver.notes import Note
 from ballast.executor.driver.term import OneTerm
-from ballast.executor.journal.ledger import Throttler, merged
+from ballast.executor.journal.ledger import Throttler, merge
 from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.run import Run
 from ballast.ports.cluster import Cluster, Outcome
@@ -119,7 +119,7 @@ def repay_from_memory(
     throttler = replace(throttler, renew=lambda: None)
     try:
         alive = cluster.snapshot(log_dirs=False, configs=False).alive
-        needed = merged({} if run.ended else wanted_throttle(run, alive), others)
+        needed = merge({} if run.ended else wanted_throttle(run, alive), others)
         owed = throttler.settle(needed, alive, lambda _records: None, note)
     except (Unavailable, Refused) as failure:
         note(Note("throttles-not-removed", {"error": failure.id, "message": failure.message}))

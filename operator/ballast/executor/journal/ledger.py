@@ -323,7 +323,7 @@ class Throttler:
         return failed
 
 
-def merged(desired: DesiredThrottles, others: DesiredThrottles) -> DesiredThrottles:
+def merge(desired: DesiredThrottles, others: DesiredThrottles) -> DesiredThrottles:
     """Both runs' list entries; where both set a rate, the run that acts now decides."""
     out = dict(desired)
     for setting, wanted in others.items():

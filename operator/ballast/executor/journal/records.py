@@ -273,7 +273,7 @@ def read_runs(records: Iterable[Record], now: Now) -> tuple[dict[str, Run], dict
     for run_id, header, own in _by_run(records):
         ended = has_ended(header)
         try:
-            parts = [part for record in own for part in unpacked(record)] if ended else own
+            parts = [part for record in own for part in unpack(record)] if ended else own
             run = _load_run(run_id, header, parts, now, Parsed(), ended=ended)
         except Refused as strange:
             if not ended:
@@ -326,7 +326,7 @@ def _by_run(records: Iterable[Record]) -> list[tuple[str, Record | None, list[Re
     return [(run_id, header, parts.get(run_id, [])) for run_id, header in headers.items()]
 
 
-def unpacked(record: Record) -> list[Record]:
+def unpack(record: Record) -> list[Record]:
     """The records of moves and elections that were packed into this one; any other record by itself."""
     if not record.key.startswith("ended/"):
         return [record]
@@ -355,7 +355,7 @@ def _load_run(
     for record in records:
         if record.key.startswith("move/"):
             order, move = parsed.read(record, lambda r: (r.integer("order"), _move(r)))
-            own.append((order, move.taken_up(now)))
+            own.append((order, move.take_up(now)))
         elif record.key.startswith("election/"):
             name, election = parsed.read(record, _election)
             votes[name] = election

@@ -18,7 +18,7 @@ from ballast.core.guards import unhealthy_partitions
 from ballast.core.throttles import follow
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.run import AutoReading, Now, Run
-from ballast.executor.machine.scheduling.speeds import broker_rates, ceiling, floor, measured, needed_now
+from ballast.executor.machine.scheduling.speeds import broker_rates, ceiling, floor, measure_traffic, needed_now
 from ballast.executor.machine.stages import InFlight
 
 LAG_GROWTH: Final = 2_000
@@ -30,7 +30,7 @@ def follow_cluster(run: Run, picture: Picture, now: Now) -> Run:
     if not run.policy.auto:
         return run
     if picture.state is not None:
-        run = run if picture.growth is None else measured(run, picture.state, picture.growth)
+        run = run if picture.growth is None else measure_traffic(run, picture.state, picture.growth)
         run = replace(run, needed=needed_now(run, picture.state))
     if picture.logs is None:
         return run

@@ -175,15 +175,13 @@ def _place(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
             case Relocating(retry_at_s=at_s) if at_s > now.s:
                 continue
             case Relocating() | Moved(in_log_dirs=False):
-                changed[name] = _directed(run, m, picture, now, places)
+                changed[name] = _direct(run, m, picture, now, places)
     if places:
         effects.append(Effect(EffectKind.PLACE, log_dirs=places))
     return with_moves(run, changed)
 
 
-def _directed(
-    run: Run, m: MoveRun, picture: Picture, now: Now, places: dict[tuple[TopicPartition, int], str]
-) -> MoveRun:
+def _direct(run: Run, m: MoveRun, picture: Picture, now: Now, places: dict[tuple[TopicPartition, int], str]) -> MoveRun:
     """The move on its way into the log dirs asked for, with the orders that it takes in ``places``."""
     asked = m.move.named_dirs
     if picture.logs is None and not picture.alive.isdisjoint(asked):

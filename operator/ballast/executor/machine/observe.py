@@ -85,7 +85,7 @@ def _observe_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
             m = replace(m, topic_id=state.topic_id)
         elif m.topic_id != state.topic_id:
             return _recreated(m, state.topic_id, now)
-    seen = _judged(m, _Look(run, picture, state or PartitionState(-1, (), ()), now))
+    seen = _judge(m, _Look(run, picture, state or PartitionState(-1, (), ()), now))
     if type(seen.stage) is not type(m.stage):
         return seen
     seen = _progress(run, seen, picture, now)
@@ -97,7 +97,7 @@ def _observe_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     return seen
 
 
-def _judged(m: MoveRun, look: _Look) -> MoveRun:
+def _judge(m: MoveRun, look: _Look) -> MoveRun:
     seen = m
     match m.stage:
         case Planned() | Throttled():
@@ -237,14 +237,14 @@ def _cancelling(m: MoveRun, stage: Cancelling, look: _Look) -> MoveRun:
         return move_to(m, Failed("modified-externally"), look.now, m.note)
     certain = stage.acknowledged and not m.unconfirmed and stage.way_back == m.move.old
     if look.state.replicas == m.move.old and (waited or certain):
-        return rolled_back(look.run, m, look.now)
+        return roll_back(look.run, m, look.now)
     if look.state.replicas == m.move.new and waited:
         return move_to(m, Moved(), look.now, note("arrived-before-cancel"))
     # The old brokers in another order, or the union that metadata still shows: decide.restore acts on the former.
     return m
 
 
-def rolled_back(run: Run, m: MoveRun, now: Now) -> MoveRun:
+def roll_back(run: Run, m: MoveRun, now: Now) -> MoveRun:
     """As before the run: because a person cancelled it, or else because its time was up; then its cause is kept."""
     if run.phase is Phase.CANCELLING:
         return move_to(m, RolledBack("rolled-back"), now)
@@ -263,7 +263,7 @@ def _restoring(m: MoveRun, stage: Restoring, look: _Look) -> MoveRun:
     # A submission that may still arrive would start the move again: then the list is watched here as well.
     quiet = not m.unconfirmed or look.now.s - m.entered_s >= look.run.policy.submit_grace_s
     if quiet and listed is None and look.state.replicas == m.move.old:
-        return rolled_back(look.run, m, look.now)
+        return roll_back(look.run, m, look.now)
     there = set(look.state.replicas) == set(m.move.old)
     tries = there and m.attempts < look.run.policy.max_attempts
     early = stage.retry_at_s > look.now.s or look.now.s - m.entered_s < look.run.policy.submit_grace_s * 2
@@ -381,9 +381,9 @@ def _stall(run: Run, m: MoveRun, stage: Moving | Stalled, picture: Picture, now:
         if not (idle or late or (broken and now.s - m.entered_s >= run.policy.submit_grace_s)):
             return m
         cause = stall_cause(run, m, picture, too_slow=None if idle else late)
-        return move_to(m, stage.stalled(cause.code), now, cause)
+        return move_to(m, stage.stall(cause.code), now, cause)
     if not (broken or late or idle) and stage.grown_at_s > m.entered_s:
-        return move_to(m, stage.recovered(now.s), now)
+        return move_to(m, stage.recover(now.s), now)
     cause = stall_cause(run, m, picture, too_slow=None if idle else late)
     # The figures in the sentence change with every reading; only another cause is news that belongs in the journal.
     return m if cause.code == stage.cause else replace(m, stage=replace(stage, cause=cause.code), note=cause)

@@ -90,7 +90,7 @@ class MoveRun:
     total_bytes: int | None = None
     """Bytes the adding replicas will have, by the leader's present size; None until a reading tells it."""
 
-    def taken_up(self, now: Now) -> MoveRun:
+    def take_up(self, now: Now) -> MoveRun:
         """The move with every wait begun now: what a process that begins with it knows."""
         stage = self.stage
         if isinstance(stage, Copying):
@@ -247,7 +247,7 @@ def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoe
         cluster_id=plan.cluster_id,
         policy=policy,
         moves={
-            m.name: MoveRun(m, since_ms=now.ms, topic_id=plan.topic_ids.get(m.topic)).taken_up(now) for m in plan.moves
+            m.name: MoveRun(m, since_ms=now.ms, topic_id=plan.topic_ids.get(m.topic)).take_up(now) for m in plan.moves
         },
         elections={name: ElectionRun() for name in plan.elections},
         in_order=plan.in_order,
@@ -257,7 +257,7 @@ def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoe
     )
 
 
-def resumed(run: Run, now: Now) -> Run:
+def resume(run: Run, now: Now) -> Run:
     """The run as the next process goes on with it: no longer paused, and with every wait begun now.
 
     An attempt whose end the process before did not live to see was not the cluster's failure, and is not counted.  A move
@@ -265,7 +265,7 @@ def resumed(run: Run, now: Now) -> Run:
     """
     moves = {
         n: replace(
-            (replace(m, stage=Planned()) if isinstance(m.stage, Throttled) else m).taken_up(now),
+            (replace(m, stage=Planned()) if isinstance(m.stage, Throttled) else m).take_up(now),
             unconfirmed=m.attempts > 0,
             attempts=m.attempts - (isinstance(m.stage, Submitted | Relocating) and m.attempts > 0),
         )

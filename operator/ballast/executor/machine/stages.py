@@ -90,7 +90,7 @@ class Moving(Reassigning):
 
     code: ClassVar[str] = "moving"
 
-    def stalled(self, cause: str) -> Stalled:
+    def stall(self, cause: str) -> Stalled:
         """The same reassignment, standing still; its clock goes on, or it could stall and recover without end."""
         return Stalled(**_of_reassignment(self), cause=cause)
 
@@ -103,7 +103,7 @@ class Stalled(Reassigning):
     cause: str = ""
     """See ``stalls.CAUSES``; empty where the process that named it has died since."""
 
-    def recovered(self, now_s: float) -> Moving:
+    def recover(self, now_s: float) -> Moving:
         """The same reassignment, copying again."""
         return Moving(**{**_of_reassignment(self), "grown_at_s": now_s})
 

@@ -23,7 +23,7 @@ from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Needs, Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.run import ElectionStage, MoveRun, Now, Phase, Run, with_moves
-from ballast.executor.machine.scheduling.speeds import measured_late
+from ballast.executor.machine.scheduling.speeds import measure_late
 from ballast.executor.machine.stages import (
     Cancelling,
     Ended,
@@ -128,14 +128,14 @@ def step(run: Run, event: Event, now: Now) -> Step:
         return run, ()
     match event:
         case Observed(picture):
-            seen = measured_late(observe(run, picture, now), picture.growth or {})
+            seen = measure_late(observe(run, picture, now), picture.growth or {})
             return decide(follow_cluster(seen, picture, now), picture, now)
         case Performed(effect, outcomes, failed):
-            return _performed(run, effect, outcomes, failed, now)
+            return _perform(run, effect, outcomes, failed, now)
         case Unanswered(effect):
-            return _unanswered(run, effect, now), ()
+            return _leave_unanswered(run, effect, now), ()
         case Asked(command, by):
-            return _asked(run, command, by), ()
+            return _ask(run, command, by), ()
 
 
 def needs(run: Run) -> Needs:
@@ -154,7 +154,7 @@ def needs(run: Run) -> Needs:
     return Needs(frozenset(watched), frozenset(logs))
 
 
-def _asked(run: Run, command: Command, by: str) -> Run:
+def _ask(run: Run, command: Command, by: str) -> Run:
     if command in {Command.CANCEL, Command.ROLLBACK} and not run.stopped_by:
         run = replace(run, stopped_by=by)
     if run.phase is Phase.CANCELLING:
@@ -170,7 +170,7 @@ def _asked(run: Run, command: Command, by: str) -> Run:
             return replace(run, phase=Phase.RUNNING)
 
 
-def _performed(
+def _perform(
     run: Run,
     effect: Effect,
     outcomes: Mapping[TopicPartition, Outcome],
@@ -179,24 +179,24 @@ def _performed(
 ) -> Step:
     match effect.kind:
         case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
-            return _throttled(run, effect, failed, now)
+            return _throttle(run, effect, failed, now)
         case EffectKind.ELECT:
-            return _elected(run, effect, outcomes, now), ()
+            return _elect(run, effect, outcomes, now), ()
         case _:
             known = {n: (run.moves[n], outcome) for n, outcome in outcomes.items() if n in run.moves}
             changed = {
-                n: _answered(run, effect.kind, m, outcome, now) for n, (m, outcome) in known.items() if not outcome.ok
+                n: _answer(run, effect.kind, m, outcome, now) for n, (m, outcome) in known.items() if not outcome.ok
             }
             if effect.kind is EffectKind.CANCEL:
-                changed |= {n: _acknowledged(m) for n, (m, outcome) in known.items() if outcome.ok}
+                changed |= {n: _acknowledge(m) for n, (m, outcome) in known.items() if outcome.ok}
             return with_moves(run, changed), ()
 
 
-def _acknowledged(m: MoveRun) -> MoveRun:
+def _acknowledge(m: MoveRun) -> MoveRun:
     return replace(m, stage=replace(m.stage, acknowledged=True)) if isinstance(m.stage, Cancelling) else m
 
 
-def _answered(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now) -> MoveRun:
+def _answer(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now) -> MoveRun:
     """The cluster said no to one partition."""
     said = note("answer", answer=outcome)
     hopeless = outcome.code in HOPELESS or m.attempts >= run.policy.max_attempts
@@ -221,7 +221,7 @@ def _answered(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now
     return m
 
 
-def _throttled(run: Run, effect: Effect, failed: Mapping[Setting, Outcome], now: Now) -> Step:
+def _throttle(run: Run, effect: Effect, failed: Mapping[Setting, Outcome], now: Now) -> Step:
     """Moves whose throttle stands are submitted at once; those whose throttle could not be set go back and wait."""
     run = replace(run, applied={s: v for s, v in effect.desired.items() if s not in failed})
     topics = {s.name: o for s, o in failed.items() if s.kind == "topic" and effect.desired.get(s)}
@@ -243,7 +243,7 @@ def _not_throttled(run: Run, m: MoveRun, hit: Outcome, now: Now) -> MoveRun:
     return replace(move_to(m, back, now, said), attempts=attempts)
 
 
-def _elected(run: Run, effect: Effect, outcomes: Mapping[TopicPartition, Outcome], now: Now) -> Run:
+def _elect(run: Run, effect: Effect, outcomes: Mapping[TopicPartition, Outcome], now: Now) -> Run:
     changed = {}
     for name in effect.names:
         e = run.elections[name]
@@ -261,7 +261,7 @@ def _elected(run: Run, effect: Effect, outcomes: Mapping[TopicPartition, Outcome
     return replace(run, elections={**run.elections, **changed}) if changed else run
 
 
-def _unanswered(run: Run, effect: Effect, now: Now) -> Run:
+def _leave_unanswered(run: Run, effect: Effect, now: Now) -> Run:
     """It is unknown whether it happened: throttles are settled anew, all else is left to the next look."""
     match effect.kind:
         case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:

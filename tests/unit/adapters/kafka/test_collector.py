@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 
-from ballast.adapters.kafka.collector import paused
+from ballast.adapters.kafka.collector import pause_collection
 
 
 @pytest.fixture(autouse=True)
@@ -23,8 +23,8 @@ def _running() -> Iterator[None]:
 
 def test_the_last_to_leave_lets_it_run_again() -> None:
     """Readings overlap: one that ends leaves the others their pause."""
-    with paused():
-        with paused():
+    with pause_collection():
+        with pause_collection():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
@@ -32,7 +32,7 @@ def test_the_last_to_leave_lets_it_run_again() -> None:
 
 def test_a_failed_reading_ends_its_pause() -> None:
     """An exception is a way out like any other."""
-    with pytest.raises(OSError, match="gone"), paused():
+    with pytest.raises(OSError, match="gone"), pause_collection():
         raise OSError("gone")
     assert gc.isenabled()
 
@@ -40,7 +40,7 @@ def test_a_failed_reading_ends_its_pause() -> None:
 def test_who_runs_without_the_collector_keeps_it_off() -> None:
     """Nothing is switched on that was off before."""
     gc.disable()
-    with paused():
+    with pause_collection():
         pass
     assert not gc.isenabled()
 
@@ -50,7 +50,7 @@ def test_threads_share_one_pause() -> None:
     everyone = Barrier(8, timeout=60)
 
     def read(_: int) -> bool:
-        with paused():
+        with pause_collection():
             everyone.wait()
             return gc.isenabled()
 

@@ -144,7 +144,7 @@ def test_any_timeout_makes_a_client(timeout_s: float) -> None:
 
 
 ASKED: dict[str, Callable[[AdminClient], object]] = {
-    "the topic's id": lambda client: TopicMark("t")._found(client),
+    "the topic's id": lambda client: TopicMark("t")._find_id(client),
     "its end": lambda client: TopicMark("t")._high_watermark(client),
     "its deletion": lambda client: delete_topic(client, "t", timeout_s=1.0),
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
-from ballast.core.cluster.fingerprint import fingerprint, recreated, with_topic_ids
+from ballast.core.cluster.fingerprint import find_recreated, fingerprint, with_topic_ids
 from ballast.core.plan import Move, Plan
 
 
@@ -79,7 +79,7 @@ def test_a_plan_knows_the_ids_of_the_topics_that_it_moves_or_elects_leaders_of()
 def test_a_topic_is_made_again_when_its_name_has_another_id() -> None:
     """Not when it is gone, nor where the cluster tells no id now."""
     made = with_topic_ids(PLAN, picture())
-    assert recreated(made, picture()) == {}
-    assert recreated(made, picture(b="id-new")) == {"b": ("id-b", "id-new")}
-    assert recreated(made, picture(ROWS[:2])) == {}
-    assert recreated(made, picture(b=None)) == {}
+    assert find_recreated(made, picture()) == {}
+    assert find_recreated(made, picture(b="id-new")) == {"b": ("id-b", "id-new")}
+    assert find_recreated(made, picture(ROWS[:2])) == {}
+    assert find_recreated(made, picture(b=None)) == {}

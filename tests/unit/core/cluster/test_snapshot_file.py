@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from tests.unit.core.planner.clusters import cluster, clusters
 
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, LogDir, PartitionRow, Partitions, Topic, build
-from ballast.core.cluster.anonymise import anonymised
+from ballast.core.cluster.anonymise import anonymise_snapshot
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.cluster.snapshot_file import Snapshot, dumps, loads
 from ballast.core.planner import Balance, Loads, plan
-from ballast.core.planner.growth import measured
+from ballast.core.planner.growth import measure_growth
 from ballast.errors import UsageError
 
 HIDDEN = "hunter2-and-more"
@@ -119,7 +119,7 @@ def test_no_host_and_no_secret_is_written() -> None:
 def test_no_name_survives_anonymising() -> None:
     """Topics, racks, folders, cluster id, topic ids and error texts are gone; sizes and lists are the same."""
     state = named_cluster()
-    made = anonymised(Snapshot(state, Loads.from_state(state)))
+    made = anonymise_snapshot(Snapshot(state, Loads.from_state(state)))
     text = dumps(made)
     assert not [name for name in (*NAMES, HIDDEN, "oslo", "acme", "merger", "payroll", "consumer") if name in text]
     assert json.loads(text)["anonymised"] is True
@@ -141,7 +141,7 @@ def test_no_name_survives_anonymising() -> None:
 @given(clusters())
 def test_an_anonymised_cluster_is_as_hard_to_balance(state: ClusterState) -> None:
     """The same loads by broker before, so the same resources are outside their bands."""
-    made = anonymised(Snapshot(state, Loads.from_state(state)))
+    made = anonymise_snapshot(Snapshot(state, Loads.from_state(state)))
     before = [plan(s, Balance()).summary["brokers"] for s in (state, loads(dumps(made)).state)]
     assert [b["before"] for b in before[0]] == [b["before"] for b in before[1]]
 
@@ -150,7 +150,7 @@ def test_growth_is_measured_at_the_leaders() -> None:
     """What the leader's log grew by; retention reads as zero, a partition that cannot be told as the median."""
     first = cluster((1, 2), (2, 1), (1, 2), (2, 1), brokers=2, sizes=(100, 100, 100, 100))
     second = cluster((1, 2), (2, 1), (1, 2), (2, 1), (1, 2), brokers=2, sizes=(300, 500, 50, 500, 7))
-    found = measured(first, second, seconds=10.0)
+    found = measure_growth(first, second, seconds=10.0)
     assert found.bytes_in_per_s.tolist() == [20, 40, 0, 40, 30]
     assert "bytes-in" in found.known
     assert any("1 partitions could not be measured" in s for s in found.assumptions)

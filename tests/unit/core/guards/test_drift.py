@@ -9,7 +9,7 @@ import pytest
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
-from ballast.core.guards.drift import SENTENCES, Difference, Drift, drift, fitted, mismatches
+from ballast.core.guards.drift import SENTENCES, Difference, Drift, drift, keep_valid, mismatches
 from ballast.core.plan import Move, Plan
 
 
@@ -73,7 +73,7 @@ def test_what_is_left_of_a_plan_is_for_the_cluster_as_it_is() -> None:
     before = cluster(row(0, 1, 2), row(1, 1, 2))
     plan = Plan("balance", "c", fingerprint(before), tuple(Move("a", n, (1, 2), (3, 2)) for n in (0, 1)))
     now = cluster(row(0, 4, 5), row(1, 1, 2))
-    left = fitted(plan, drift(plan, now), now)
+    left = keep_valid(plan, drift(plan, now), now)
     assert [m.partition for m in left.moves] == [1]
     assert drift(left, now).same_fingerprint
     assert replace(left, fingerprint=plan.fingerprint, moves=plan.moves) == plan

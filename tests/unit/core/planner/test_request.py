@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.executor.scenes import MB, T, scene
 
-from ballast.app.replan import difference, replanned
+from ballast.app.replan import difference, replan
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.file import dumps, loads
 from ballast.core.planner import (
@@ -109,7 +109,7 @@ def test_a_saved_plan_is_made_again_for_the_cluster_as_it_is() -> None:
     s.cluster.alter_reassignments({made.moves[0].name: (4, 2) if made.moves[0].partition == 0 else (4, 3)})
     s.world.clock.sleep(30)
     told: list[str] = []
-    again = replanned(saved, s.cluster.snapshot(), (), told.append)
+    again = replan(saved, s.cluster.snapshot(), (), told.append)
     assert len(again.moves) == 1
     assert again.fingerprint != saved.fingerprint
     assert again.request == saved.request
@@ -123,7 +123,7 @@ def test_a_plan_that_no_planner_made_cannot_be_made_again() -> None:
     s = scene()
     bare = s.plan(Move(T, 0, (1, 2), (3, 2), MB))
     with pytest.raises(UsageError, match="does not say what was asked for"):
-        replanned(bare, s.cluster.snapshot(), (), print)
+        replan(bare, s.cluster.snapshot(), (), print)
 
 
 def test_the_difference_names_a_few_and_counts_the_rest() -> None:

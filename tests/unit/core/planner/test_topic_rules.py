@@ -36,7 +36,7 @@ from ballast.core.planner import (
 from ballast.core.planner.checker.checker import check
 from ballast.core.planner.checker.shares import TopicSplit
 from ballast.core.planner.problem.classes import even_limit
-from ballast.core.planner.problem.pools import pooled
+from ballast.core.planner.problem.pools import pool
 from ballast.core.planner.report.explain import why, why_not
 from ballast.core.planner.report.sentences import obstacle
 from ballast.errors import UsageError
@@ -240,7 +240,7 @@ def test_both_ways_to_the_fair_shares_agree(data: st.DataObject) -> None:
     flags = st.lists(st.booleans(), min_size=brokers, max_size=brokers)
     allowed = np.array(data.draw(st.lists(flags, min_size=groups, max_size=groups)), np.bool_)
     weight = np.array(data.draw(st.lists(st.sampled_from([0.0, 1, 1, 2.5]), min_size=brokers, max_size=brokers)))
-    poured = pooled(load, allowed, weight)
+    poured = pool(load, allowed, weight)
     assert np.allclose(poured, TopicSplit(load, allowed).shares(weight, np.full(brokers, np.inf)), atol=2e-6)
     if bool((weight > 0).any()):
         assert poured.sum() == pytest.approx(load.sum(), abs=1e-5)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ballast.core.plan import Move, Plan
-from ballast.executor.journal.history import expired, load_ended, load_summaries, summarise
+from ballast.executor.journal.history import expire, load_ended, load_summaries, summarise
 from ballast.executor.journal.records import dump_run, ended_key, run_key
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Phase, Run, new_run
@@ -53,8 +53,8 @@ def test_the_oldest_runs_are_forgotten_whatever_their_ids() -> None:
     blank = Record(header.key, {**(header.value or {}), "started_ms": "?"})
     records = [packed, blank, *(record for run in (run_of("a", 7), run_of("z", 1)) for record in dump_run(run))]
     gone = [Record(key("q"), None) for key in (ended_key, run_key)]
-    assert expired(records, 2) == gone
-    assert expired(records, 1) == [*gone, *(Record(key("z"), None) for key in (ended_key, run_key))]
+    assert expire(records, 2) == gone
+    assert expire(records, 1) == [*gone, *(Record(key("z"), None) for key in (ended_key, run_key))]
 
 
 def test_counts_that_are_no_numbers_are_refused_by_their_place() -> None:

@@ -23,7 +23,7 @@ from ballast.executor.journal.ledger import (
     ledger_key,
     load_ledger,
     load_topic_ids,
-    merged,
+    merge,
     not_restored,
     own_value,
     resource_of,
@@ -125,7 +125,7 @@ def test_lists_of_two_runs_are_joined_and_the_one_that_acts_sets_the_rate() -> N
     rest = Setting("broker", "2", FOLLOWER_RATE)
     mine = {entries: frozenset({"0:1"}), RATE: frozenset({"5"})}
     theirs = {entries: frozenset({"1:1"}), more: frozenset({"0:2"}), RATE: frozenset({"6"}), rest: frozenset({"6"})}
-    assert merged(mine, theirs) == {
+    assert merge(mine, theirs) == {
         entries: {"0:1", "1:1"},
         more: {"0:2"},
         RATE: {"5"},

@@ -26,7 +26,7 @@ from ballast.executor.journal.records import (
     read_runs,
     run_ids,
     tally,
-    unpacked,
+    unpack,
 )
 from ballast.executor.machine.notes import journaled
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -58,7 +58,7 @@ def name(n: int, topic: str = "t") -> TopicPartition:
 
 def run_of(*stages: Stage, elections: tuple[ElectionStage, ...] = (), **known: Any) -> Run:
     """A run with a move in each of these stages, numbered downwards, and these elections."""
-    moves = [MoveRun(Move("t", len(stages) - i, (1, 2), (3, 2), 7), s).taken_up(NOW) for i, s in enumerate(stages)]
+    moves = [MoveRun(Move("t", len(stages) - i, (1, 2), (3, 2), 7), s).take_up(NOW) for i, s in enumerate(stages)]
     asked = {name(n, "e"): ElectionRun(s, n) for n, s in enumerate(elections)}
     known = {"policy": ExecutionPolicy(), "started_ms": 5, **known}
     return Run(
@@ -116,7 +116,7 @@ STAGED: Final = [kind() for kind in STAGES]
 def test_each_fact_of_a_move_comes_back(known: dict[str, Any]) -> None:
     """With every wait begun when it is read."""
     run = run_of(Planned(), Submitted())
-    m = replace(next(iter(run.moves.values())), **known).taken_up(NOW)
+    m = replace(next(iter(run.moves.values())), **known).take_up(NOW)
     run = replace(run, moves={m.move.name: m, **dict(list(run.moves.items())[1:])})
     assert back(run) == run
     assert list(back(run).moves) == list(run.moves)
@@ -375,11 +375,11 @@ def test_a_packed_record_is_its_parts() -> None:
     """And any other is itself."""
     parts = [{"key": "move/r/t-1", "value": {"a": 1}}, {"key": "x", "value": {}}]
     record = Record("ended/r", {"version": 1, "packed": pack(parts)})
-    assert unpacked(record) == [Record("move/r/t-1", {"a": 1}), Record("x", {})]
+    assert unpack(record) == [Record("move/r/t-1", {"a": 1}), Record("x", {})]
     other = Record("run/ended/", {"version": 1})
-    assert unpacked(other) == [other]
+    assert unpack(other) == [other]
     ended = replace(run_of(Verified(), Verified()), phase=Phase.ENDED)
-    assert [r.key for r in unpacked(dump_run(ended)[0])] == ["move/r/t-2", "move/r/t-1"]
+    assert [r.key for r in unpack(dump_run(ended)[0])] == ["move/r/t-2", "move/r/t-1"]
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_a_packed_record_is_its_parts() -> None:
 def test_what_cannot_be_unpacked_is_refused_by_its_record(packed: str) -> None:
     """It is no record of Ballast's."""
     with pytest.raises(Corrupt, match="ended/r is not one of Ballast's") as refused:
-        unpacked(Record("ended/r", {"version": 1, "packed": packed}))
+        unpack(Record("ended/r", {"version": 1, "packed": packed}))
     assert refused.value.hint
 
 
@@ -406,6 +406,6 @@ def test_no_more_is_unpacked_than_a_run_can_hold(monkeypatch: pytest.MonkeyPatch
     record = Record("ended/r", {"version": 1, "packed": pack([{"key": "move/r/t-1", "value": {"a": "b" * 10_000}}])})
     monkeypatch.setattr("ballast.executor.journal.records.LONGEST_UNPACKED_BYTES", 10_000)
     with pytest.raises(Corrupt, match="ended/r is not one of Ballast's"):
-        unpacked(record)
+        unpack(record)
     monkeypatch.setattr("ballast.executor.journal.records.LONGEST_UNPACKED_BYTES", 11_000)
-    assert [r.key for r in unpacked(record)] == ["move/r/t-1"]
+    assert [r.key for r in unpack(record)] == ["move/r/t-1"]

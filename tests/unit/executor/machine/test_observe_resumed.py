@@ -19,7 +19,7 @@ from ballast.executor.machine.run import (
     Phase,
     Run,
     new_run,
-    resumed,
+    resume,
     with_moves,
 )
 from ballast.executor.machine.stages import (
@@ -53,7 +53,7 @@ def run_with(stage: Stage, attempts: int) -> Run:
 )
 def test_an_attempt_that_a_dead_process_may_not_have_made_is_not_counted(stage: Stage, left: int) -> None:
     """Where a process dies right after it has journaled its intent, again and again, the cluster has refused nothing."""
-    run = resumed(run_with(stage, 2), Now(5, 5.0))
+    run = resume(run_with(stage, 2), Now(5, 5.0))
     assert run.moves[NAME].attempts == left
     assert run.moves[NAME].entered_s == 5.0
     assert run.elections[NAME].attempts == 1
@@ -61,28 +61,28 @@ def test_an_attempt_that_a_dead_process_may_not_have_made_is_not_counted(stage: 
 
 def test_a_move_that_was_about_to_be_submitted_is_planned_again() -> None:
     """What its guards said is as old as the process that asked them; one that was submitted goes on."""
-    assert resumed(run_with(Throttled(), 0), Now(5, 5.0)).moves[NAME].stage == Planned()
-    assert resumed(run_with(Submitted(), 1), Now(5, 5.0)).moves[NAME].stage == Submitted()
+    assert resume(run_with(Throttled(), 0), Now(5, 5.0)).moves[NAME].stage == Planned()
+    assert resume(run_with(Submitted(), 1), Now(5, 5.0)).moves[NAME].stage == Submitted()
 
 
 def test_an_election_survives_more_deaths_than_it_has_attempts() -> None:
     """It is asked for anew by each process, and does not end as failed because processes died."""
     run = run_with(Verified(), 1)
     for death in range(5):
-        run = observe(resumed(run, Now(death, death)), NOTHING, Now(death, death))
+        run = observe(resume(run, Now(death, death)), NOTHING, Now(death, death))
         assert run.elections[NAME].stage is ElectionStage.WAITING, death
         run = replace(run, elections={NAME: elect_to(run.elections[NAME], ElectionStage.ASKED)})
 
 
 def test_a_paused_run_goes_on_when_it_is_taken_up() -> None:
     """Taking it up is the order to go on."""
-    assert resumed(replace(run_with(Moving(), 1), phase=Phase.PAUSED), Now(1, 1.0)).phase is Phase.RUNNING
+    assert resume(replace(run_with(Moving(), 1), phase=Phase.PAUSED), Now(1, 1.0)).phase is Phase.RUNNING
 
 
 def test_a_run_that_was_being_cancelled_is_cancelled_on() -> None:
     """Taking it up is no order to begin again."""
     for phase in (Phase.CANCELLING, Phase.RUNNING, Phase.ENDED):
-        assert resumed(replace(run_with(Moving(), 1), phase=phase), Now(1, 1.0)).phase is phase
+        assert resume(replace(run_with(Moving(), 1), phase=phase), Now(1, 1.0)).phase is phase
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_run_that_was_being_cancelled_is_cancelled_on() -> None:
 )
 def test_a_submission_of_a_process_before_may_still_arrive(stage: Stage, attempts: int, left: int) -> None:
     """Where there has been one; no move has fewer attempts than none."""
-    m = resumed(run_with(stage, attempts), Now(5, 5.0)).moves[NAME]
+    m = resume(run_with(stage, attempts), Now(5, 5.0)).moves[NAME]
     assert (m.unconfirmed, m.attempts) == (attempts > 0, left)
 
 
@@ -108,7 +108,7 @@ def test_only_an_election_whose_answer_was_not_heard_gets_its_attempt_back(
 ) -> None:
     """What was answered counts."""
     run = replace(run_with(Verified(), 1), elections={NAME: ElectionRun(stage, attempts)})
-    assert resumed(run, Now(5, 5.0)).elections == {NAME: ElectionRun(stage, left)}
+    assert resume(run, Now(5, 5.0)).elections == {NAME: ElectionRun(stage, left)}
 
 
 def test_what_is_left_to_copy_is_what_open_moves_copy() -> None:
@@ -118,7 +118,7 @@ def test_what_is_left_to_copy_is_what_open_moves_copy() -> None:
     assert run.copies == {1: 107, 2: 100, 3: 50, 4: 57}
     ended = {moves[0].name: Verified(), moves[2].name: RolledBack()}
     run = with_moves(run, {n: replace(run.moves[n], stage=stage) for n, stage in ended.items()})
-    assert resumed(run, Now(5, 5.0)).copies == {3: 50, 4: 50}
+    assert resume(run, Now(5, 5.0)).copies == {3: 50, 4: 50}
 
 
 def test_every_wait_of_a_copy_begins_with_the_process() -> None:
@@ -126,7 +126,7 @@ def test_every_wait_of_a_copy_begins_with_the_process() -> None:
     stage = Stalled(90.0, 80.0, 10, (1,), raced=True, cancel_at_s=70.0, cause="slow")
     run = run_with(stage, 1)
     m = replace(run.moves[NAME], move=Move("t", 0, (1,), (2,), 100), copied_bytes=40)
-    found = resumed(with_moves(run, {NAME: m}), Now(5, 5.0)).moves[NAME]
+    found = resume(with_moves(run, {NAME: m}), Now(5, 5.0)).moves[NAME]
     assert found.stage == Stalled(5.0, 5.0, 60, (1,), raced=True, cancel_at_s=70.0, cause="slow")
 
 

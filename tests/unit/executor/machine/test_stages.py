@@ -21,8 +21,8 @@ STALLED = Stalled(10.0, 20.0, 30, (2, 1), raced=True, cancel_at_s=40.0, unlisted
 
 def test_a_move_that_stands_still_and_goes_on_is_the_same_reassignment() -> None:
     """Its clock, its way back, that it raced and when it may be cancelled next are kept; what has grown begins anew."""
-    assert MOVING.stalled("slow") == STALLED
-    assert STALLED.recovered(60.0) == replace(MOVING, grown_at_s=60.0)
+    assert MOVING.stall("slow") == STALLED
+    assert STALLED.recover(60.0) == replace(MOVING, grown_at_s=60.0)
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,14 @@ from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, PartitionRow, Topic, TopicPartition, build
 from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.guards import judge
-from ballast.core.guards.drift import drift, fitted, mismatches
+from ballast.core.guards.drift import drift, keep_valid, mismatches
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.batches import Caps, Load, choose
 from ballast.core.plan.file import dumps
 from ballast.core.plan.file import loads as read_plan
 from ballast.daemon.acting.run_views import ParsedJournal, journal_view_of
 from ballast.errors import Refused, UsageError
-from ballast.executor.journal.history import expired, load_summaries, summarise
+from ballast.executor.journal.history import expire, load_summaries, summarise
 from ballast.executor.journal.records import STRIPPED, changes, dump_run, load_open_runs, load_runs, read_runs
 from ballast.executor.machine.notes import journaled
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -81,7 +81,7 @@ def test_old_runs_expire_whole_and_open_ones_never() -> None:
     runs = {str(i): new_run(str(i), plan, ExecutionPolicy(), Now(i, 0.0)) for i in range(4)}
     runs |= {i: replace(runs[i], phase=Phase.ENDED) for i in ("0", "1", "2")}
     records = [r for run in runs.values() for r in dump_run(run)]
-    assert {(r.key, r.value) for r in expired(records, 2)} == {("run/0", None), ("ended/0", None)}
+    assert {(r.key, r.value) for r in expire(records, 2)} == {("run/0", None), ("ended/0", None)}
 
 
 def test_a_run_that_ends_is_packed_into_two_records() -> None:
@@ -309,7 +309,7 @@ def test_a_plan_is_not_for_another_topic_of_the_same_name() -> None:
     found = drift(plan, after)
     assert (found.same_fingerprint, found.touches_plan) == (True, True)
     assert found.recreated == {"a": ("A1", "A2")}
-    assert [m.topic for m in fitted(plan, found, after).moves] == ["b"]
+    assert [m.topic for m in keep_valid(plan, found, after).moves] == ["b"]
     assert not drift(plan, picture(None)).recreated
     assert with_topic_ids(plan, picture(None)).topic_ids == {"b": "B"}
 
@@ -337,7 +337,7 @@ def test_a_plan_that_was_carried_out_has_nothing_left_to_do() -> None:
         after = cluster(PartitionRow("a", 0, leader, (3, 2), (3, 2)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
         found = drift(plan, after)
         assert found.all_done
-        assert (fitted(plan, found, after).moves, fitted(plan, found, after).elections) == ((), left)
+        assert (keep_valid(plan, found, after).moves, keep_valid(plan, found, after).elections) == ((), left)
     assert not drift(plan, before).all_done
     moving = cluster(
         PartitionRow("a", 0, 1, (3, 2, 1), (1, 2), adding=(3,), removing=(1,)), PartitionRow("a", 1, 1, (1, 2), (1, 2))
@@ -357,7 +357,7 @@ def test_drift_is_explained_and_the_rest_of_the_plan_kept() -> None:
     assert found.changed == {TopicPartition("a", 0): (1, 4)}
     assert found.gone == (TopicPartition("b", 0),)
     assert [d.code for d in found.differences] == ["replicas-changed", "deleted"]
-    assert [m.name for m in fitted(plan, found, after).moves] == [TopicPartition("a", 1)]
+    assert [m.name for m in keep_valid(plan, found, after).moves] == [TopicPartition("a", 1)]
 
 
 def test_verify_names_each_mismatch() -> None:

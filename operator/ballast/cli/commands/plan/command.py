@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ballast.adapters.kafka.collector import paused
+from ballast.adapters.kafka.collector import pause_collection
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import PlanOptions, partition_of, plan_options
 from ballast.cli.default_command import WholeLines
@@ -233,7 +233,7 @@ def _run_on(
 def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions, cluster: ClusterOptions) -> int:
     wanted = partition_of(options.why) if options.why else None
     # What is made here is needed to the end or lies in no cycle, and looking through it again and again would cost a sixth of the time.
-    with paused():
+    with pause_collection():
         policy = options.policy(cluster.settings().balance)
         state, loads, drained = _read_cluster(options, cluster)
         intent = intent if isinstance(intent, Intent) else intent(state)
@@ -244,7 +244,7 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
         # Drains are of the moment, not of the question: a plan that is made again goes by those there are then.
         asked = dump_request(intent, policy, options.seed)
         policy = policy.with_drained(drained)
-        with _told_when_slow():
+        with _tell_when_slow():
             made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
     asked = {**asked, "history": options.store} if options.store is not None else asked
     made = replace(made, created_at_ms=int(time.time() * 1000), request=asked)
@@ -305,7 +305,7 @@ def _finish(made: Plan, state: ClusterState, loads: Loads, options: PlanOptions,
 
 
 @contextmanager
-def _told_when_slow() -> Iterator[None]:
+def _tell_when_slow() -> Iterator[None]:
     """Say why planning is slow: a user who waits in silence for half a minute takes a program for dead."""
     sentence = "Planning. The first plan after an installation takes longer, since the planner is compiled."
     timer = threading.Timer(SLOW_S, lambda: click.echo(sentence, err=True))

@@ -179,13 +179,13 @@ def _pair(text: str, option: str, read: Callable[[str], Any]) -> tuple[str, Any]
 def plan_options(command: F) -> F:
     """Add the shared options and pass them on as one ``options`` argument."""
 
-    def decorated(*args: Any, **kwargs: Any) -> Any:
+    def decorate(*args: Any, **kwargs: Any) -> Any:
         said = {name: kwargs.pop(name) for name in PlanOptions.__dataclass_fields__}
         return command(*args, options=PlanOptions(**said), **kwargs)
 
-    decorated.__name__ = command.__name__
-    decorated.__doc__ = command.__doc__
-    wrapped: Any = decorated
+    decorate.__name__ = command.__name__
+    decorate.__doc__ = command.__doc__
+    wrapped: Any = decorate
     if hasattr(command, "__click_params__"):
         wrapped.__click_params__ = command.__click_params__
     for option in reversed(_OPTIONS):

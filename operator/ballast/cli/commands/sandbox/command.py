@@ -18,7 +18,7 @@ def story(line: str) -> None:
     click.echo(f"[sandbox] {line}", err=True)
 
 
-def attached() -> Sandbox:
+def attach() -> Sandbox:
     """The person's running sandbox; raises ``UsageError`` when there is none."""
     from ballast.errors import UsageError
     from ballast.sandbox import Sandbox
@@ -97,7 +97,7 @@ def down() -> None:
 @output_option("Sandbox")
 def status(*, output: str) -> None:
     """Say how to reach the sandbox and which brokers run."""
-    _show(attached(), output)
+    _show(attach(), output)
 
 
 def _show(running: Sandbox, output: str) -> None:
@@ -153,7 +153,7 @@ def kill_broker(*, broker: int, graceful: bool, freeze: bool) -> None:
 
     if graceful and freeze:
         raise UsageError("--graceful and --freeze exclude each other.")
-    running = attached()
+    running = attach()
     if freeze:
         running.pause_broker(broker)
         story(f"broker {broker} is frozen; `ballast sandbox start-broker {broker}` resumes it")
@@ -166,7 +166,7 @@ def kill_broker(*, broker: int, graceful: bool, freeze: bool) -> None:
 @click.argument("broker", type=int)
 def start_broker(*, broker: int) -> None:
     """Start a broker that is down, or resume a frozen one, and wait until it serves."""
-    running = attached()
+    running = attach()
     if running.running().get(broker):
         running.resume_broker(broker)
     running.start_broker(broker)
@@ -203,7 +203,7 @@ def fill(
         prefix=prefix,
         seed=seed,
     )
-    pour(attached(), filling, say=story)
+    pour(attach(), filling, say=story)
     story("filled")
 
 

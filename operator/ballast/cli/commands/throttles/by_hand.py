@@ -226,7 +226,7 @@ def remove_throttle(
 
     A topic or broker that is named loses all its throttles, set by anyone, except those of a run of Ballast.
     """
-    from ballast.cli.commands.throttles.command import broker_ids, judged
+    from ballast.cli.commands.throttles.command import broker_ids, judge
     from ballast.errors import Incomplete
     from ballast.wiring.runs import writer
     from ballast.wiring.throttles import as_stale, named, restore, set_so_far
@@ -241,7 +241,7 @@ def remove_throttle(
         by_hand = set_so_far(own)
         lines = {s: by_hand[s] for s in named(by_hand, topics, brokers)}
         if topics or brokers:
-            standing = {s.setting: s for s in judged(opened, journal) if not s.held and not s.static}
+            standing = {s.setting: s for s in judge(opened, journal) if not s.held and not s.static}
             others = [standing[s] for s in named(standing, topics, brokers) if s not in lines]
             lines |= as_stale(others)
         if not lines:

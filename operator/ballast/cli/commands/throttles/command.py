@@ -29,7 +29,7 @@ def throttles() -> None:
     """List replication throttles (the default), clean up with --clean, or set and remove them by hand."""
 
 
-def judged(opened: OpenCluster, journal: str | None) -> Sequence[FoundThrottle]:
+def judge(opened: OpenCluster, journal: str | None) -> Sequence[FoundThrottle]:
     """Every throttle setting with who needs it, empty lists too; an unreadable journal counts as empty and is said.
 
     Brokers and topics that did not tell their configs are named: what stands there is not among the settings.
@@ -100,7 +100,7 @@ def list_throttles(
             return _clean(
                 opened, topics, _ids(opened, brokers), yes=yes, journal=journal, lock_wait_s=lock_wait, output=output
             )
-        found = [s for s in judged(opened, journal) if s.value]
+        found = [s for s in judge(opened, journal) if s.value]
     if output == "json":
         from ballast.cli.documents.cluster import Throttles
 
@@ -173,7 +173,7 @@ def _clean(
         return [*removable(found, topics=topics, brokers=brokers), *(s for s in found if s.setting in by_hand)]
 
     if is_settled(opened, journal):
-        found = judged(opened, journal)
+        found = judge(opened, journal)
         if not going(found):
             # Nothing is written, so no lock is wanted: it would make a journal on a cluster that has none.
             _tell_what_stays(found, ())
@@ -186,7 +186,7 @@ def _clean(
         else:
             for setting in not_restored(own.driver.restore_throttles()):
                 say(f"Throttle not yet removed: {setting}")
-        found = judged(opened, journal)
+        found = judge(opened, journal)
         gone = going(found)
         _tell_what_stays(found, gone)
         for s in gone:
@@ -194,7 +194,7 @@ def _clean(
         if gone:
             confirm(f"Remove {human_many(len(gone), 'setting')}?", yes=yes)
             # A person may have thought about it for minutes, and another process may have begun a move.
-            again = going(judged(opened, journal))
+            again = going(judge(opened, journal))
             for s in gone:
                 if s not in again:
                     say(f"{s.setting} stays: its value has changed.")

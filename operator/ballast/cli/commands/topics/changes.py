@@ -181,7 +181,7 @@ def create(
             algorithm, seed = wanted.algorithm(state), wanted.drawn_seed()
             usable, racks = _usable(state, drained), wanted.rack_aware
             if wanted.start is not None:
-                placed = Placed(_fixed(wanted, usable, partitions, replication_factor), algorithm)
+                placed = Placed(_place_fixed(wanted, usable, partitions, replication_factor), algorithm)
             else:
                 rng = JavaRandom(seed)
                 found = place(algorithm, usable, partitions, replication_factor, rng, rack_aware=racks)
@@ -227,7 +227,7 @@ def expand(
             )
         elif wanted.start is not None:
             added, factor = check_expansion(present, partitions), len(present[0])
-            placed = Placed(_fixed(wanted, _usable(state, drained), added, factor, first=len(present)), "classic")
+            placed = Placed(_place_fixed(wanted, _usable(state, drained), added, factor, first=len(present)), "classic")
         else:
             algorithm, seed = wanted.algorithm(state), wanted.drawn_seed()
             rng = JavaRandom(seed)
@@ -284,7 +284,7 @@ def _present(name: str, state: ClusterState) -> Assignment:
     return {int(state.partitions.number[row]): state.target(row) for row in rows}
 
 
-def _fixed(wanted: Wanted, brokers: list[Broker], partitions: int, factor: int, *, first: int = 0) -> Assignment:
+def _place_fixed(wanted: Wanted, brokers: list[Broker], partitions: int, factor: int, *, first: int = 0) -> Assignment:
     """The classic placement from a start and a shift that were given."""
     from ballast.core.placement import assign_replicas
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.core.planner.bound.ascent import prices_by_ascent
-from ballast.core.planner.bound.branch import NEAR, branched
+from ballast.core.planner.bound.branch import NEAR, branch
 from ballast.core.planner.bound.brokers import prices_by_broker
 from ballast.core.planner.bound.listed import listed
 from ballast.core.planner.bound.program import Program, generate
@@ -70,7 +70,7 @@ def bound_of(problem: Problem, reached: Ints, placement: Slots, *, prove: bool, 
         if proven > best:
             best, method = proven, WHOLE if whole else BY_BROKER
         if program and best * NEAR < hoped:
-            proven = branched(relaxed, program, prices, hoped)
+            proven = branch(relaxed, program, prices, hoped)
             if proven > best:
                 best, method = proven, BRANCHED
     found = max((best << relaxed.shift) // problem.byte_unit, 0)

@@ -45,7 +45,7 @@ class _Case:
     """Partition by broker: the part of a replica that the program put there."""
 
 
-def branched(r: Relaxation, known: Program, prices: Ints, hoped: int) -> int:
+def branch(r: Relaxation, known: Program, prices: Ints, hoped: int) -> int:
     """The bound in scaled bytes, where a plan copies ``hoped``; ``known`` has the placements found so far."""
     program = Program(r, excess=EXCESS, work=WORK)
     program.take(known)
@@ -53,7 +53,7 @@ def branched(r: Relaxation, known: Program, prices: Ints, hoped: int) -> int:
     number = 0
     while cases[0].value * NEAR < hoped and number < CASES and not program.spent:
         case = cases[0]
-        parted = _parted(case)
+        parted = _part(case)
         if parted is None:
             break
         heappop(cases)
@@ -76,7 +76,7 @@ def _look(program: Program, r: Relaxation, prices: Ints, number: int, enough: in
     return _Case(r.evaluate(found)[0], number, r, found, program.held())
 
 
-def _parted(case: _Case) -> tuple[Listed, ...] | None:
+def _part(case: _Case) -> tuple[Listed, ...] | None:
     """The partition and broker where most bytes are split, as two cases; None where none is left."""
     r, p = case.relaxation, case.relaxation.problem
     split = np.minimum(case.held, 1 - case.held) * (p.size / max(p.average, 1))[:, None]

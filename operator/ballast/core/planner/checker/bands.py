@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ballast.core.cluster import ClusterState, Flags, Ints
 from ballast.core.plan import Plan
 from ballast.core.planner.checker.finding import Finding
-from ballast.core.planner.checker.shares import DIGITS, TopicSplit, carried, risen
+from ballast.core.planner.checker.shares import DIGITS, TopicSplit, carried, rise
 from ballast.core.planner.checker.topics import TopicJudge
 from ballast.core.planner.goals import Resource, resources
 from ballast.core.planner.intents import Balance, Expand, Intent, Leaders
@@ -307,7 +307,7 @@ def fair_shares(
         figure = np.where(before.first, r.lead[before.row], r.follow[before.row]) * inside
         share = TopicSplit.of(state, r, before.row, figure, topics).shares(weight, most)
     else:
-        share = poured(total, weight, most)
+        share = pour(total, weight, most)
     if r.leaders_only:
         return share
     names = [b.rack for b in state.brokers]
@@ -332,7 +332,7 @@ def fair_shares(
     if bool((np.cumsum(by_rack) <= bound[1:] * (1 + 1e-9) + rounded).all()):
         return share
     weight = np.where(share > 0, weight, 0.0) if topics.rules else weight
-    return risen(min(total, float(bound[-1])), weight, most, of, bound)
+    return rise(min(total, float(bound[-1])), weight, most, of, bound)
 
 
 def _fewest_racks(
@@ -367,7 +367,7 @@ def _fewest_racks(
     return np.where(asked, np.minimum(held.sum(axis=1), remain.sum(axis=1)), 0)
 
 
-def poured(total: float, weight: Floats, most: Floats) -> Floats:
+def pour(total: float, weight: Floats, most: Floats) -> Floats:
     """Pour ``total`` into vessels of these widths until each is balanced with the others or full.
 
     Vessels are taken in the order in which they fill up; what is left stands at one level in the others.

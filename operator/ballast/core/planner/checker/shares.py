@@ -127,7 +127,7 @@ def carried(r: Resource, factor: Ints, limit: Ints, fewest: Ints, racks: int) ->
     return np.array(out)
 
 
-def risen(total: float, weight: Floats, most: Floats, of: Ints, bound: Floats) -> Floats:
+def rise(total: float, weight: Floats, most: Floats, of: Ints, bound: Floats) -> Floats:
     """The level rises everywhere at once; racks that are full together stay behind, and it goes on in the others."""
     out = np.zeros(len(weight))
     open_ = weight > 0

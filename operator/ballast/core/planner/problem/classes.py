@@ -46,7 +46,7 @@ class Classes:
         """Has any topic a rule of its own?"""
         return len(self.rules) > 1
 
-    def reordered(self, rows: Ints) -> Classes:
+    def reorder(self, rows: Ints) -> Classes:
         """The same for partitions in another order."""
         return replace(self, of=self.of[rows], counted=self.counted[rows])
 

@@ -18,7 +18,7 @@ DIGITS: Final = 6
 Floats = npt.NDArray[np.float64]
 
 
-def pooled(load: Floats, allowed: Flags, weight: Floats) -> Floats:
+def pool(load: Floats, allowed: Flags, weight: Floats) -> Floats:
     """By broker its share, when ``load`` of each class may be split over the brokers that ``allowed`` (C x B) says.
 
     Of all splits the one whose fullest broker is least full by weight, then the next fullest, and so on.  Found by pouring
@@ -33,13 +33,13 @@ def pooled(load: Floats, allowed: Flags, weight: Floats) -> Floats:
         before = split.sum(axis=0)
         for c in np.flatnonzero(load > 0).tolist() if total else ():
             others = split.sum(axis=0) - split[c]
-            split[c] = _poured(float(load[c]), others, np.where(may[c], weight, 0.0))
+            split[c] = _pour(float(load[c]), others, np.where(may[c], weight, 0.0))
         if float(np.abs(split.sum(axis=0) - before).max(initial=0.0)) <= STILL * total:
             break
     return np.asarray(np.round(split.sum(axis=0), DIGITS))
 
 
-def _poured(load: float, ground: Floats, weight: Floats) -> Floats:
+def _pour(load: float, ground: Floats, weight: Floats) -> Floats:
     """Pour into vessels of these widths that already hold ``ground``, to one level over the lowest of them."""
     out = np.zeros(len(weight))
     members = np.flatnonzero(weight > 0)

@@ -60,7 +60,7 @@ def reach_of(problem: Problem) -> Reach | None:
     over, under, prices = found
     if float(over.sum() + under.sum()) < NOTHING:
         return None
-    proven = _proven(problem, prices)
+    proven = _prove(problem, prices)
     low, high = _inner(problem)
     scale = problem.average
     wide = np.where(problem.high < FREE, np.maximum(problem.high, high + np.ceil(over * scale).astype(np.int64)), FREE)
@@ -249,7 +249,7 @@ def _add(solver: object, cost: Floats, index: npt.NDArray[np.integer], value: Fl
     )
 
 
-def _proven(problem: Problem, prices: Floats) -> float:
+def _prove(problem: Problem, prices: Floats) -> float:
     """The excess that is certain, from the prices: each partition where it costs least, and copies for nothing."""
     inside = problem.low
     relaxed = relaxation_of(problem, inside, problem.home)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ballast.core.cluster import Ints, SmallInts
 from ballast.core.planner.goals import Resource
-from ballast.core.planner.problem.pools import DIGITS, pooled
+from ballast.core.planner.problem.pools import DIGITS, pool
 from ballast.core.planner.problem.scope import Scope
 
 Floats = npt.NDArray[np.float64]
@@ -118,11 +118,11 @@ def _by_rules(scope: Scope, r: Resource, load: npt.NDArray[Any], weight: Floats,
     allowed = ~(classes.barred | classes.unled) if r.leaders_only else ~classes.barred
     loads = np.zeros(len(allowed))
     loads[: len(load)] = load
-    share = pooled(loads, allowed, weight)
+    share = pool(loads, allowed, weight)
     full = (share > most) & (weight > 0)
     total = float(share.sum())
     if bool(full.any()) and total > 0:
-        rest = pooled(loads * (1 - most[full].sum() / total), allowed, np.where(full, 0.0, weight))
+        rest = pool(loads * (1 - most[full].sum() / total), allowed, np.where(full, 0.0, weight))
         share = np.where(full, most, rest)
     return share
 

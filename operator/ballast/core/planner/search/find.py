@@ -50,7 +50,7 @@ def _descents(question: Question, asked: Problem, problem: Problem) -> Iterator[
     yield world, search(world, seed=seed)
     before = loads_before(asked)
     if isinstance(question.intent, Balance | Leaders) and bool(_broken(asked, before, world.load).any()):
-        world = World.of(_kept(asked, problem, before), policy)
+        world = World.of(_keep(asked, problem, before), policy)
         yield world, search(world, seed=seed)
 
 
@@ -78,7 +78,7 @@ def _finish(question: Question, asked: Problem, problem: Problem, world: World, 
     intent, policy = question.intent, question.policy
     before, whole = loads_before(asked), True
     if isinstance(intent, Balance) and (world.excess or not is_uniform(asked)):
-        world, whole = _refined(world, _kept(asked, problem, before), policy, question.seed)
+        world, whole = _refine(world, _keep(asked, problem, before), policy, question.seed)
     start = World.of(problem, policy)
     worse = _excess(asked, world.load) > _excess(asked, before) + asked.average // WORSE
     in_vain = isinstance(intent, Balance) and not policy.is_limited and not _is_worth(problem, start.load, world.load)
@@ -113,7 +113,7 @@ def _broken(asked: Problem, before: Ints, after: Ints) -> Flags:
     return ~missed(asked, before) & missed(asked, after)
 
 
-def _kept(asked: Problem, problem: Problem, before: Ints) -> Problem:
+def _keep(asked: Problem, problem: Problem, before: Ints) -> Problem:
     """The problem with every range that is met as a hard limit at both ends."""
     met = ~missed(asked, before)
     return replace(
@@ -133,7 +133,7 @@ def _senders(state: ClusterState) -> SmallInts:
     return np.where((ids[at] == leader) & alive[at], at, -1).astype(np.int32)
 
 
-def _refined(world: World, problem: Problem, policy: PlannerPolicy, seed: int) -> tuple[World, bool]:
+def _refine(world: World, problem: Problem, policy: PlannerPolicy, seed: int) -> tuple[World, bool]:
     """The same placement, made better a few brokers at a time; False where that ended at its limit of work."""
     better = World.of(problem, policy)
     better.place(world.cur)

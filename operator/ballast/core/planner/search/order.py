@@ -44,7 +44,7 @@ class Sorted:
                 p.scope,
                 open_rows=p.scope.open_rows[rows],
                 factor=p.scope.factor[rows],
-                classes=p.scope.classes.reordered(rows),
+                classes=p.scope.classes.reorder(rows),
             ),
         )
         row = np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(start))

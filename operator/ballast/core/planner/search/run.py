@@ -166,12 +166,12 @@ class _Search:
 
     def near(self) -> tuple[SmallInts, Ints, int]:
         """Candidate brokers by class, the neediest first, as runs; and how many of them each replica is shown."""
-        ranked, keep, width = self._ranked()
+        ranked, keep, width = self._rank()
         runs = [ranked[:keep], *(ranked[~barred[ranked]] for barred in self.classes.barred[1:])]
         starts = np.concatenate(([0], np.cumsum([len(run) for run in runs]))).astype(np.int64)
         return np.concatenate(runs), starts, width
 
-    def _ranked(self) -> tuple[SmallInts, int, int]:
+    def _rank(self) -> tuple[SmallInts, int, int]:
         if len(self.takers) <= FULL_SCAN:
             return self.takers, len(self.takers), len(self.takers)
         w = self.world

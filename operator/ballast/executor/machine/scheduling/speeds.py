@@ -82,7 +82,7 @@ def _rate(run: Run, broker: int) -> int | None:
     return max(floor(run, broker), min(rate, ceiling(run, broker))) if run.policy.follows(broker) else rate
 
 
-def measured(run: Run, state: ClusterState, growth: Mapping[TopicPartition, float]) -> Run:
+def measure_traffic(run: Run, state: ClusterState, growth: Mapping[TopicPartition, float]) -> Run:
     """The run with the traffic and headroom of each broker by a measurement.
 
     The headroom is the most that a broker may be given; one of which not all is known has no traffic, and begins cautiously.  Only what a run knows before its first copy decides where its rates start; the headroom is followed all the time.
@@ -98,7 +98,7 @@ def measured(run: Run, state: ClusterState, growth: Mapping[TopicPartition, floa
     return replace(run, traffic={b: rate for b, rate in busiest_side(state, growth).items() if b not in blind})
 
 
-def measured_late(run: Run, growth: Mapping[TopicPartition, float]) -> Run:
+def measure_late(run: Run, growth: Mapping[TopicPartition, float]) -> Run:
     """The run with what a later reading tells of partitions that the measurement before the first copy did not."""
     told = {name: growth[name] for name in run.unmeasured & growth.keys()}
     return replace(run, inbound={**run.inbound, **told}, unmeasured=run.unmeasured - told.keys()) if told else run

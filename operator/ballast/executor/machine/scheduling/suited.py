@@ -8,7 +8,7 @@ from dataclasses import replace
 from ballast.executor.machine.policy import ExecutionPolicy
 
 
-def suited(policy: ExecutionPolicy, api: Collection[str]) -> ExecutionPolicy:
+def adapt(policy: ExecutionPolicy, api: Collection[str]) -> ExecutionPolicy:
     """The policy for a cluster that understands these calls (``ClusterState.api``).
 
     Without KIP-455 reassignments go through one znode, which takes one batch at a time.

@@ -32,7 +32,7 @@ from ballast.core.planner.bound import ascent as bound_ascent
 from ballast.core.planner.bound import branch as bound_branch
 from ballast.core.planner.bound import program as bound_program
 from ballast.core.planner.bound.bound import ASCENT, BY_BROKER, FILLING, WHOLE, Bound, bound_of
-from ballast.core.planner.bound.branch import branched
+from ballast.core.planner.bound.branch import branch
 from ballast.core.planner.bound.kernels import ANYWHERE, APART, CLOSED, LOOSE, SCALE
 from ballast.core.planner.bound.listed import list_placements, listed
 from ballast.core.planner.bound.program import WORK, Floats, Program, generate
@@ -139,7 +139,7 @@ def test_with_large_partitions_whole_no_plan_moves_less(state: ClusterState) -> 
         assert (leads & (np.sort(one.members, axis=1) == np.sort(mine)).all(axis=1)).any()
     program = Program(r)
     prices, _ = generate(program, r, world.cur, np.zeros(r.low.shape, np.int64))
-    assert branched(r, program, prices, 1 << 60) << r.shift <= world.copied
+    assert branch(r, program, prices, 1 << 60) << r.shift <= world.copied
 
 
 @pytest.mark.parametrize("left", [1, 5])

@@ -32,7 +32,7 @@ from ballast.core.planner import (
     Swap,
     plan,
 )
-from ballast.core.planner.checker.bands import poured
+from ballast.core.planner.checker.bands import pour
 from ballast.core.planner.checker.checker import check, demand_sound
 from ballast.errors import PlanRejected
 
@@ -315,7 +315,7 @@ def test_pouring_fills_every_vessel_to_one_level_or_to_the_brim(
 ) -> None:
     """The total is handed out as far as there is room, and those with room left get the same by their weight."""
     weight, most = (np.array(c, np.float64) for c in zip(*vessels, strict=True)) if vessels else (np.zeros(0),) * 2
-    out = poured(total, weight, most)
+    out = pour(total, weight, most)
     assert bool((out <= most + 1e-9).all())
     room = float(most[weight > 0].sum()) if len(most) else 0.0
     assert out.sum() == pytest.approx(min(total, room))

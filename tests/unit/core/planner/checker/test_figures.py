@@ -14,7 +14,7 @@ from tests.unit.core.planner.checker.test_rules import ADMITTED, POLICY, cluster
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Move, Plan
 from ballast.core.planner import Balance, Decommission, Expand, Intent, Leaders, Loads, PlannerPolicy, Selection
-from ballast.core.planner.checker.bands import Members, limits, poured
+from ballast.core.planner.checker.bands import Members, limits, pour
 from ballast.core.planner.checker.checker import check
 from ballast.core.planner.goals import Resource
 
@@ -235,7 +235,7 @@ def test_pouring_is_by_weight_as_far_as_each_vessel_holds(
     total: float, weight: list[float], most: list[float], expected: list[float]
 ) -> None:
     """What one cannot hold the others share."""
-    found = poured(total, np.array(weight, np.float64), np.array(most, np.float64))
+    found = pour(total, np.array(weight, np.float64), np.array(most, np.float64))
     assert found.tolist() == pytest.approx(expected)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.core.planner.clusters import clusters
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, PartitionRow, Topic, build, snapshot_file
-from ballast.core.cluster.anonymise import anonymised
+from ballast.core.cluster.anonymise import anonymise_snapshot
 from ballast.core.cluster.state import ConfigValue
 from ballast.core.plan import Plan
 from ballast.core.plan.file import dumps
@@ -376,7 +376,7 @@ def test_a_snapshot_keeps_what_consumers_read_and_the_selector() -> None:
     state = a_cluster((1, 2), (2, 3))
     state = replace(state, broker_configs={1: {SELECTOR: ConfigValue(NEAREST, "STATIC_BROKER_CONFIG")}})
     taken = snapshot_file.Snapshot(state, the_loads([10, 20], [UNKNOWN, 7]))
-    for kept in (taken, anonymised(taken)):
+    for kept in (taken, anonymise_snapshot(taken)):
         back = snapshot_file.loads(snapshot_file.dumps(kept))
         assert sorted(back.loads.bytes_read_per_s.tolist()) == [UNKNOWN, 7]
         assert back.state.broker_configs[1][SELECTOR].value == NEAREST

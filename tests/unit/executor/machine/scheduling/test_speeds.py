@@ -20,8 +20,8 @@ from ballast.executor.machine.scheduling.speeds import (
     broker_rates,
     ceiling,
     floor,
-    measured,
-    measured_late,
+    measure_late,
+    measure_traffic,
     needed_now,
     require_rates,
     started,
@@ -73,9 +73,9 @@ def test_a_broker_that_did_not_tell_what_goes_through_it_is_not_taken_for_idle()
     policy = ExecutionPolicy(link_bytes_per_s=100 * MB, link_share=0.8, auto_start_bytes_per_s=4 * MB)
     plan = s.plan(Move(T, 0, (1, 2), (3, 2), 900 * MB), Move(T, 1, (2, 1), (3, 1), 900 * MB))
     run = new_run("r", plan, policy, Now(0, 0.0))
-    whole = measured(run, state, {T0: 0.0, TopicPartition(T, 1): 0.0})
+    whole = measure_traffic(run, state, {T0: 0.0, TopicPartition(T, 1): 0.0})
     assert broker_rates(whole, [1, 2]) == {1: 40 * MB, 2: 40 * MB}
-    part = measured(run, state, {T0: 0.0})
+    part = measure_traffic(run, state, {T0: 0.0})
     assert broker_rates(part, [1, 2]) == {1: 40 * MB, 2: 4 * MB}
     assert ceiling(part, 2) == 80 * MB
 
@@ -235,24 +235,24 @@ def test_the_first_measurement_tells_the_traffic_and_each_one_the_headroom() -> 
     s = scene({0: (1, 2)}, brokers=2)
     state = s.cluster.snapshot()
     linked = bare(ExecutionPolicy(link_bytes_per_s=100, link_share=0.5))
-    first = measured(linked, state, {T0: 10.0})
+    first = measure_traffic(linked, state, {T0: 10.0})
     assert (first.headroom, first.traffic) == ({1: 30, 2: 40}, {1: 20.0, 2: 10.0})
-    second = measured(first, state, {T0: 20.0})
+    second = measure_traffic(first, state, {T0: 20.0})
     assert (second.headroom, second.traffic) == ({1: 10, 2: 30}, first.traffic)
-    free = measured(bare(ExecutionPolicy()), state, {T0: 10.0})
+    free = measure_traffic(bare(ExecutionPolicy()), state, {T0: 10.0})
     assert (free.headroom, free.traffic) == ({}, first.traffic)
     stated = bare(ExecutionPolicy(throttle=5, link_bytes_per_s=100))
-    assert measured(stated, state, {T0: 10.0}) is stated
+    assert measure_traffic(stated, state, {T0: 10.0}) is stated
 
 
 def test_a_later_reading_tells_what_the_measurement_did_not() -> None:
     """What was measured stands; what is still not told is waited for."""
     names = [TopicPartition(T, n) for n in range(4)]
     run = replace(bare(ExecutionPolicy()), inbound={names[0]: 5.0}, unmeasured=frozenset(names[1:3]))
-    told = measured_late(run, {names[0]: 9.0, names[1]: 7.0, names[3]: 8.0})
+    told = measure_late(run, {names[0]: 9.0, names[1]: 7.0, names[3]: 8.0})
     assert told.inbound == {names[0]: 5.0, names[1]: 7.0}
     assert told.unmeasured == {names[2]}
-    assert measured_late(run, {names[3]: 8.0}) is run
+    assert measure_late(run, {names[3]: 8.0}) is run
 
 
 def test_what_copies_in_flight_need_adds_up_on_each_broker() -> None:
