@@ -36,7 +36,7 @@ from ballast.core.planner import (
 from ballast.core.planner.checker.checker import check
 from ballast.core.planner.checker.shares import TopicSplit
 from ballast.core.planner.problem.classes import even_limit
-from ballast.core.planner.problem.pools import pool
+from ballast.core.planner.problem.shares import pool
 from ballast.core.planner.report.explain import why, why_not
 from ballast.core.planner.report.sentences import obstacle
 from ballast.errors import UsageError

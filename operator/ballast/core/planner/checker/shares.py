@@ -1,8 +1,8 @@
 """The checker's own fair shares where topics may not be everywhere: by linear programs, level by level.
 
-The search pours until nothing changes (``pools``) and parts racks that carry too much from the others (``shares``); this finds the same split from its definition: first how full the
-fullest broker must at least be, then, with those brokers done, how full the next, and so on; and how high all may stand before
-some racks are full.
+The search pours until nothing changes and parts racks that carry too much from the others (both in ``problem.shares``); this
+finds the same split from its definition: first how full the fullest broker must at least be, then, with those brokers done, how
+full the next, and so on; and how high all may stand before some racks are full.
 """
 
 from __future__ import annotations
