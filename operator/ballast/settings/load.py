@@ -8,13 +8,13 @@ to be called ``ballast``.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from ballast.errors import UsageError
-from ballast.settings.agreement import contradictions
+from ballast.ports.journal_lease import RENEW_AT
 from ballast.settings.fields import settable, types, under
 from ballast.settings.kafka_names import KAFKA_NAMES
 from ballast.settings.model import Settings
@@ -26,6 +26,8 @@ SHORT: Final = {
     "BALLAST_ZOOKEEPER": ("cluster", "zookeeper"),
 }
 """The options that every command takes from the environment."""
+LEAVING_S: Final = 10.0
+"""What the daemon keeps of ``stop.grace_s`` for itself."""
 
 Place = tuple[str, ...]
 
@@ -90,7 +92,7 @@ def validate(tree: Mapping[str, Any]) -> Settings:
             f"{where}: {message}{shown}.{more}",
             hint=f"`ballast config explain {_named(first['loc'])}` says what it means.",
         ) from error
-    for one, other, why in contradictions(settings):
+    for one, other, why in _contradictions(settings):
         raise UsageError(f"{one} and {other} contradict each other: {why}.", hint="Change one of the two.")
     return settings
 
@@ -123,6 +125,31 @@ def _check_agreement(tree: Mapping[str, Any]) -> None:
             f"auto.leader.rebalance.enable is true and actions.elections.mode is {own}: they contradict each other.",
             hint="Keep one of the two.",
         )
+
+
+def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """Settings that are each fine and contradict each other: two names, and in one sentence what cannot be."""
+    every, journal, web = settings.intervals, settings.journal, settings.web
+    if every.lock_s > journal.lease_s * RENEW_AT:
+        yield (
+            "intervals.lock_s",
+            "journal.lease_s",
+            f"the lock is renewed every {every.lock_s:g} s and lost after {journal.lease_s:g} s, of which a third is the most",
+        )
+    if settings.caution.max_snapshot_age_s <= every.observe_s:
+        yield (
+            "caution.max_snapshot_age_s",
+            "intervals.observe_s",
+            f"a reading every {every.observe_s:g} s is too old after {settings.caution.max_snapshot_age_s:g} s",
+        )
+    if settings.stop.drain and settings.stop.grace_s <= LEAVING_S:
+        yield (
+            "stop.drain",
+            "stop.grace_s",
+            f"of {settings.stop.grace_s:g} s none is left to wait for moves: {LEAVING_S:g} s are kept for leaving in order",
+        )
+    if web.probes_port and web.probes_port == web.port:
+        yield "web.probes_port", "web.port", "each needs a port of its own; leave web.probes_port empty to share one"
 
 
 def _check_known(cls: type, place: Place, value: Any, shown: str, origin: str) -> None:
