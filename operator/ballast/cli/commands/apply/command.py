@@ -1,21 +1,25 @@
-"""``ballast apply``: carry out exactly the plan that was shown."""
+"""``ballast apply``: carry out exactly the plan that was shown, then show what the run has made of each broker."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.run_options import execution_options, lock_options, policy_from
 from ballast.cli.run_screen import RUN_DOCUMENTS
-from ballast.cli.tables import output_option
+from ballast.cli.tables import Column, console, human_bytes, output_option, print_json_line, render_table
 
 if TYPE_CHECKING:
     from ballast.app.apply import OnDrift
+    from ballast.cli.documents.runs import BrokerFigures
+    from ballast.core.cluster import ClusterState
+
+FIGURES: Final = ("leaders", "replicas", "bytes")
 
 
 @click.command()
@@ -46,7 +50,6 @@ def apply(
 ) -> int:
     """Carry out PLAN (from ballast plan, or Kafka's reassignment JSON), throttled, verified and resumable."""
     from ballast.app.apply import apply as carry_out
-    from ballast.cli.commands.apply.change_view import show_change
     from ballast.cli.terminal import Terminal, session_of
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
@@ -59,3 +62,39 @@ def apply(
     if applied.after is not None:
         show_change(applied.before, applied.after, output=output)
     return applied.result.exit_code
+
+
+def show_change(before: ClusterState, after: ClusterState, *, output: str) -> None:
+    """What a run has made of each broker, side by side: a table, or one JSON line, on stdout."""
+    from ballast.app.change import broker_figures
+
+    old, new = broker_figures(before, before.index), broker_figures(after, before.index)
+    brokers = sorted({*old, *new})
+    if output == "json":
+        from ballast.cli.documents.runs import BrokerChange, BrokerChanges
+
+        rows = [BrokerChange(broker=b, before=_figures(old.get(b)), after=_figures(new.get(b))) for b in brokers]
+        print_json_line(BrokerChanges(brokers=rows))
+        return
+    racks = {b.id: b.rack or "-" for b in (*before.brokers, *after.brokers)}
+    columns = [Column("Broker"), Column("Rack", "left", 2), Column("Leaders"), Column("Replicas"), Column("Data")]
+    lines = [
+        [str(b), racks[b], *(_both(name, old.get(b, {}).get(name), new.get(b, {}).get(name)) for name in FIGURES)]
+        for b in brokers
+    ]
+    screen = console()
+    screen.print("\nBefore → after, by broker")
+    screen.print(render_table(columns, lines, screen.width))
+
+
+def _figures(figures: dict[str, int] | None) -> BrokerFigures | None:
+    from ballast.cli.documents.runs import BrokerFigures
+
+    return None if figures is None else BrokerFigures(**figures)
+
+
+def _both(name: str, old: int | None, new: int | None) -> str:
+    texts = [
+        "-" if figure is None else human_bytes(figure) if name == "bytes" else str(figure) for figure in (old, new)
+    ]
+    return texts[0] if texts[0] == texts[1] else " → ".join(texts)
