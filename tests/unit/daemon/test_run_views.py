@@ -10,7 +10,7 @@ from ballast.core.cluster import UNKNOWN
 from ballast.core.plan import Move, Plan
 from ballast.daemon.acting.run_views import changes, past_runs, run_view
 from ballast.daemon.context.view import View
-from ballast.daemon.metrics.catalog import GAUGES
+from ballast.daemon.metrics.gauges import GAUGES
 from ballast.executor.journal.history import summarise
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer

@@ -13,7 +13,7 @@ from ballast.core.wording import human_bytes, human_total
 from ballast.daemon.acting.policy import RepairPolicy
 from ballast.daemon.acting.run_views import run_view
 from ballast.daemon.context.view import View
-from ballast.daemon.metrics.catalog import GAUGES
+from ballast.daemon.metrics.gauges import GAUGES
 from ballast.daemon.planning.bounds import beyond
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run
