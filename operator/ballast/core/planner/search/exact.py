@@ -37,6 +37,8 @@ COLUMNS: Final = 1200
 """Placements up to which a program is solved."""
 NODES: Final = 12
 GAP: Final = 0.01
+DEAR: Final = 0.05
+"""The part of all there is to gain that the reduced cost of a placement may be: most better solutions lie within, and are found much sooner."""
 LEAST: Final = 1e-3
 """A gain, as a part of all bytes copied, for which no integer program is solved."""
 MARGIN: Final = 1e-6
@@ -217,23 +219,44 @@ class _Model:
         over = (np.maximum(load - high, 0) + np.maximum(low - load, 0)).sum()
         return float(self.cost[self.now].sum()) + EXCESS * float(over) / p.average
 
+    def _relax(self, effort: Effort) -> float | None:
+        """Solve the linear program; its least cost, or None where it has no answer."""
+        answered = solve(self.solver, "a few brokers", ends=ENOUGH) in ANSWERED
+        effort.add(self.solver)
+        return float(self.solver.getInfo().objective_function_value) if answered else None
+
+    def _misses_ranges(self) -> bool:
+        """Does the linear program miss a range, so that no placement here meets all?"""
+        return float(np.array(self.solver.getSolution().col_value)[: self.first].sum()) > MARGIN
+
+    def _forbid_more_bytes(self) -> None:
+        """Nothing that copies more than now: a range missed by less is not paid for with bytes."""
+        index = np.arange(self.first, self.first + len(self.cost), dtype=np.int32)
+        most = float(self.cost[self.now].sum()) + MARGIN
+        self.solver.addRow(-highspy.kHighsInf, most, len(index), index, self.cost)
+
     def solve(self, effort: Effort) -> SmallInts | None:
         """A better placement by slot; None where none was found."""
         worth, solver, p = self._worth(), self.solver, self.world.problem
-        answered = solve(solver, "a few brokers", ends=ENOUGH) in ANSWERED
-        effort.add(solver)
-        if not answered:
+        # What gains less than this is not looked for.
+        enough = worth - LEAST * self.world.copied / p.average
+        least = self._relax(effort)
+        if least is not None and self._misses_ranges():
+            self._forbid_more_bytes()
+            least = self._relax(effort)
+        if least is None or least > enough:
             return None
-        least = float(solver.getInfo().objective_function_value)
-        if (worth - least) * p.average < LEAST * self.world.copied:
-            return None
-        # No placement whose reduced cost is more than all there is to gain is in any better solution.
         reduced = np.array(solver.getSolution().col_dual)[self.first :]
-        drop = np.flatnonzero((reduced > worth - least) & ~self.now).astype(np.int32) + self.first
+        drop = np.flatnonzero((reduced > DEAR * (worth - least)) & ~self.now).astype(np.int32) + self.first
         solver.changeColsBounds(len(drop), drop, np.zeros(len(drop)), np.zeros(len(drop)))
         index = np.arange(self.first, self.first + len(self.now), dtype=np.int32)
         solver.changeColsIntegrality(len(index), index, np.full(len(index), highspy.HighsVarType.kInteger))
-        for option, setting in (("mip_max_nodes", NODES), ("mip_rel_gap", GAP), ("presolve", "off")):
+        for option, setting in (
+            ("mip_max_nodes", NODES),
+            ("mip_rel_gap", GAP),
+            ("presolve", "off"),
+            ("objective_bound", enough),
+        ):
             solver.setOptionValue(option, setting)
         solve(solver, "a few brokers", ends=ENOUGH)
         effort.add(solver)

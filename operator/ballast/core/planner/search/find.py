@@ -77,12 +77,14 @@ def _finish(question: Question, asked: Problem, problem: Problem, world: World, 
     """The placement made better a few brokers at a time, and quicker to reach."""
     intent, policy = question.intent, question.policy
     before, whole = loads_before(asked), True
-    if isinstance(intent, Balance) and (world.excess or not is_uniform(asked)):
-        world, whole = _refine(world, _keep(asked, problem, before), policy, question.seed)
     start = World.of(problem, policy)
+    is_balance, optional = isinstance(intent, Balance), not start.must_act()
+    worth = not is_balance or policy.is_limited or _is_worth(problem, start.load, world.load)
+    # What is in vain is not made better first.
+    if is_balance and (worth or not optional) and (world.excess or not is_uniform(asked)):
+        world, whole = _refine(world, _keep(asked, problem, before), policy, question.seed)
     worse = _excess(asked, world.load) > _excess(asked, before) + asked.average // WORSE
-    in_vain = isinstance(intent, Balance) and not policy.is_limited and not _is_worth(problem, start.load, world.load)
-    if isinstance(intent, Balance | Leaders) and (worse or in_vain) and not start.must_act():
+    if isinstance(intent, Balance | Leaders) and (worse or not worth) and optional:
         # Nearer to the ranges that can be reached is no reason to go further from those asked for.
         world, unplaced = start, np.zeros(len(world.cur), np.bool_)
     shorten(world, asked, _senders(question.state))
