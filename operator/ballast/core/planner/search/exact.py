@@ -37,8 +37,11 @@ COLUMNS: Final = 1200
 """Placements up to which a program is solved."""
 NODES: Final = 12
 GAP: Final = 0.01
+FEW: Final = 200
+"""Placements up to which every one is looked at that a better solution may have."""
 DEAR: Final = 0.05
-"""The part of all there is to gain that the reduced cost of a placement may be: most better solutions lie within, and are found much sooner."""
+"""Where there are more, the part of all there is to gain that the reduced cost of one may be: most better solutions lie within, and are found
+much sooner."""
 LEAST: Final = 1e-3
 """A gain, as a part of all bytes copied, for which no integer program is solved."""
 MARGIN: Final = 1e-6
@@ -247,7 +250,10 @@ class _Model:
         if least is None or least > enough:
             return None
         reduced = np.array(solver.getSolution().col_dual)[self.first :]
-        drop = np.flatnonzero((reduced > DEAR * (worth - least)) & ~self.now).astype(np.int32) + self.first
+        # No placement whose reduced cost is more than all there is to gain is in any better solution.
+        gain = worth - least
+        dear = reduced > (gain if int((reduced <= gain).sum()) <= FEW else DEAR * gain)
+        drop = np.flatnonzero(dear & ~self.now).astype(np.int32) + self.first
         solver.changeColsBounds(len(drop), drop, np.zeros(len(drop)), np.zeros(len(drop)))
         index = np.arange(self.first, self.first + len(self.now), dtype=np.int32)
         solver.changeColsIntegrality(len(index), index, np.full(len(index), highspy.HighsVarType.kInteger))
