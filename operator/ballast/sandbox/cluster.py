@@ -27,7 +27,6 @@ from ballast.sandbox.supervisor_client import SupervisorClient, start_supervisor
 from ballast.sandbox.warm import archive_path, first_records
 
 STATE: Final = "sandbox.json"
-READY_WITHIN_S: Final = 180.0
 ATTEMPTS: Final = 3
 
 
@@ -286,10 +285,10 @@ class Sandbox:
     def _end(self, node: int, how: signal.Signals) -> None:
         name = self._known(node)
         self.supervisor.signal(name, how)
-        deadline = time.monotonic() + READY_WITHIN_S
+        deadline = time.monotonic() + layout.READY_WITHIN_S
         while self.supervisor.running().get(name):
             if time.monotonic() > deadline:
-                raise Unavailable(f"Broker {node} did not end within {READY_WITHIN_S:.0f} s of {how.name}.")
+                raise Unavailable(f"Broker {node} did not end within {layout.READY_WITHIN_S:.0f} s of {how.name}.")
             time.sleep(0.05)
 
     def wait_until_ready(self, brokers: Collection[int] | None = None) -> None:
@@ -309,7 +308,7 @@ class Sandbox:
         # A guarded cluster is asked by its inner listener: its users may not exist yet.
         inner = self.ports.internals or self.ports.brokers
         ports = {broker: inner[broker] for broker in wanted}
-        wait_for_brokers(_addresses(inner), ports, within_s=READY_WITHIN_S, check=check)
+        wait_for_brokers(_addresses(inner), ports, within_s=layout.READY_WITHIN_S, check=check)
 
     def _raise_for(self, name: str) -> None:
         log = self.log_text(name)

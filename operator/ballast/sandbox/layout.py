@@ -20,6 +20,8 @@ from ballast.sandbox.supervisor import NODES
 
 ZOOKEEPER: Final = "zookeeper"
 LOOPBACK: Final = "127.0.0.1"
+READY_WITHIN_S: Final = 180.0
+"""How long a cluster, or one broker of it, may take until it serves; no broker gives up earlier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,7 @@ def kraft_configs(spec: SandboxSpec, ports: Ports) -> dict[str, str]:
         "controller.listener.names": "CONTROLLER",
         "broker.session.timeout.ms": str(spec.session_timeout_ms),
         "broker.heartbeat.interval.ms": str(max(250, spec.session_timeout_ms // 8)),
+        "initial.broker.registration.timeout.ms": str(int(READY_WITHIN_S * 1000)),
         "controller.quorum.election.timeout.ms": "2000",
         "controller.quorum.fetch.timeout.ms": "4000",
     }

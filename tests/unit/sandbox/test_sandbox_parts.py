@@ -255,6 +255,13 @@ def test_what_could_not_start_is_refused_at_once(wrong: dict[str, Any], sentence
         SandboxSpec(**wrong)
 
 
+def test_no_broker_gives_up_before_the_sandbox_does() -> None:
+    """On a busy machine the controller may take longer than Kafka's 60 s to register a broker, which then ends."""
+    ports = layout.Ports(brokers={1: 1}, controllers={9001: 2}, internals={})
+    configs = layout.broker_properties(SandboxSpec(brokers=1), ports, 1, [Path("/data")], None)
+    assert int(configs["initial.broker.registration.timeout.ms"]) >= 1000 * layout.READY_WITHIN_S
+
+
 def test_every_setting_that_the_layout_writes_for_listeners_and_folders_is_its_own() -> None:
     """Whatever is told of addresses, ids and folders cannot be overruled by --set."""
     ports = layout.Ports(brokers={1: 1}, controllers={9001: 2}, internals={}, zookeeper=3)
