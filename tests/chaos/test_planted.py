@@ -127,7 +127,7 @@ def test_a_ballast_that_takes_the_lock_too_early_ends_a_run_of_chaos(tmp_path: P
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert PLANTS[plant].found_by == Judge.ONE_WRITER
-    assert f"VIOLATED: {Judge.ONE_WRITER}: " in done.stdout
+    assert f"VIOLATED: {Judge.ONE_WRITER}: " in done.stdout, done.stdout + done.stderr
     (folder,) = kept.iterdir()
     assert f"evidence: {folder}" in done.stdout
     assert folder.joinpath("violations.txt").read_text().startswith(f"{Judge.ONE_WRITER}: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import math
 import os
@@ -56,6 +57,19 @@ class Series(dict[str, float]):
         return math.nan
 
 
+def get(url: str) -> tuple[int, str]:
+    """Status and body, of refusals too; 0 where there is no whole answer."""
+    try:
+        try:
+            answer = urllib.request.urlopen(url, timeout=ANSWERS_WITHIN_S)  # noqa: S310 — our own server
+        except urllib.error.HTTPError as refusal:
+            answer = refusal
+        with answer:
+            return answer.status, answer.read().decode()
+    except (OSError, http.client.HTTPException) as failure:
+        return 0, str(failure)
+
+
 @dataclass
 class Daemon:
     """One process."""
@@ -68,14 +82,8 @@ class Daemon:
     """Its settings."""
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and body; 0 while the daemon does not answer."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=ANSWERS_WITHIN_S) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as refusal:
-            return refusal.code, refusal.read().decode()
-        except OSError as failure:
-            return 0, str(failure)
+        """Status and body; 0 while the daemon does not answer, or where it ends in the middle of its answer."""
+        return get(f"http://127.0.0.1:{self.port}{path}")
 
     @property
     def status(self) -> dict[str, Any]:
