@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,8 @@ class ClusterOptions:
 def cluster_options(command: F) -> F:
     """Add the connection options and pass them on as one ``cluster`` argument."""
 
-    def decorate(
+    @functools.wraps(command)
+    def call(
         *args: Any,
         bootstrap_server: str | None,
         command_config: Path | None,
@@ -83,11 +85,7 @@ def cluster_options(command: F) -> F:
         options = ClusterOptions(bootstrap_server, command_config, zookeeper, config, timeout)
         return command(*args, cluster=options, **kwargs)
 
-    decorate.__name__ = command.__name__
-    decorate.__doc__ = command.__doc__
-    wrapped: Any = decorate
-    if hasattr(command, "__click_params__"):
-        wrapped.__click_params__ = command.__click_params__
+    wrapped: Any = call
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     for option in (
         click.option("--timeout", type=TIME, default="30s", show_default=True, help="Request timeout."),

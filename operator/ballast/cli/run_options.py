@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -125,14 +126,11 @@ def execution_options(command: F) -> F:
         "replicas_below_min_isr",
     )
 
-    def decorate(*args: Any, **kwargs: Any) -> Any:
+    @functools.wraps(command)
+    def call(*args: Any, **kwargs: Any) -> Any:
         return command(*args, policy_options={n: kwargs.pop(n) for n in names}, **kwargs)
 
-    decorate.__name__ = command.__name__
-    decorate.__doc__ = command.__doc__
-    wrapped: Any = decorate
-    if hasattr(command, "__click_params__"):
-        wrapped.__click_params__ = command.__click_params__
+    wrapped: Any = call
     for option in (
         click.option(
             "--replicas-below-min-isr",

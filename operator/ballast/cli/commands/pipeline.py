@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,7 +40,8 @@ def spark_options(command: F) -> F:
     What is not said by an option or its environment variable is the settings'.
     """
 
-    def decorate(
+    @functools.wraps(command)
+    def call(
         *args: Any,
         config: Path | None,
         spark: str | None,
@@ -49,11 +51,7 @@ def spark_options(command: F) -> F:
     ) -> Any:
         return command(*args, config=config, spark=_policy(config, spark, driver_memory, conf), **kwargs)
 
-    decorate.__name__ = command.__name__
-    decorate.__doc__ = command.__doc__
-    wrapped: Any = decorate
-    if hasattr(command, "__click_params__"):
-        wrapped.__click_params__ = command.__click_params__
+    wrapped: Any = call
     for option in (
         click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark property; may be repeated."),
         click.option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -179,15 +180,12 @@ def _pair(text: str, option: str, read: Callable[[str], Any]) -> tuple[str, Any]
 def plan_options(command: F) -> F:
     """Add the shared options and pass them on as one ``options`` argument."""
 
-    def decorate(*args: Any, **kwargs: Any) -> Any:
+    @functools.wraps(command)
+    def call(*args: Any, **kwargs: Any) -> Any:
         said = {name: kwargs.pop(name) for name in PlanOptions.__dataclass_fields__}
         return command(*args, options=PlanOptions(**said), **kwargs)
 
-    decorate.__name__ = command.__name__
-    decorate.__doc__ = command.__doc__
-    wrapped: Any = decorate
-    if hasattr(command, "__click_params__"):
-        wrapped.__click_params__ = command.__click_params__
+    wrapped: Any = call
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)
     return wrapped  # type: ignore[no-any-return]
