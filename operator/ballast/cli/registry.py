@@ -128,7 +128,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         ),
     ),
     "apply": Entry(
-        "ballast.cli.commands.apply.command:apply",
+        "ballast.cli.commands.apply:apply",
         "Act",
         "Carry out a plan: throttled, journaled, verified, resumable.",
         (

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.app.change import broker_figures, settled_snapshot
-from ballast.cli.commands.apply.command import show_change
+from ballast.cli.commands.apply import show_change
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.plan import Move
 from ballast.executor.machine.policy import ExecutionPolicy

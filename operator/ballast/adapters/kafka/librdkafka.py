@@ -65,14 +65,14 @@ def produce(
 ) -> None:
     """Hand a record to the client; its offset is put into ``placed`` once the broker has told it."""
 
-    def deliver(error: ck.KafkaError | None, message: ck.Message) -> None:
+    def on_delivery(error: ck.KafkaError | None, message: ck.Message) -> None:
         offset = message.offset()
         if error is None and placed is not None and offset is not None:
             placed.append(offset)
 
     while True:
         try:
-            producer.produce(topic, key=key.encode(), value=data, partition=0, on_delivery=deliver)
+            producer.produce(topic, key=key.encode(), value=data, partition=0, on_delivery=on_delivery)
         except BufferError:
             # The local queue is full; serving it makes room.
             producer.poll(0.1)

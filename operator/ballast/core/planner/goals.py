@@ -187,10 +187,10 @@ def _idle(loads: Loads, weight: Ints) -> float:
 
 
 def _capacities(
-    state: ClusterState, policy: PlannerPolicy, of: Callable[[Capacity], float | None], default: float | None = None
+    state: ClusterState, policy: PlannerPolicy, of: Callable[[Capacity], float | None]
 ) -> npt.NDArray[np.float64]:
     """Capacity by broker from the policy; brokers that it does not name are as large as the median of those it does."""
-    stated = [of(policy.capacities[b.id]) if b.id in policy.capacities else default for b in state.brokers]
+    stated = [of(policy.capacities[b.id]) if b.id in policy.capacities else None for b in state.brokers]
     known = [c for c in stated if c is not None and c > 0]
     usual = float(np.median(known)) if known else 1.0
     return np.array([c if c is not None and c > 0 else usual for c in stated], np.float64)
