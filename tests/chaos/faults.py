@@ -187,21 +187,21 @@ class Faults:
         self.daemons.step_clock(step.target, off_s)
 
     def credentials_rotated(self, step: Step) -> Heal:
-        """Ballast's user gets a new password; its file has it a while later."""
-        if self.credentials is None:
+        """Ballast's user gets a new password; its file has it a while later, and never before a person's deeds let the cluster have it."""
+        credentials = self.credentials
+        if credentials is None:
             raise Skipped("this cluster has no credentials")
-        rotated = self.deeds.submit(self._guarded, "rotate", self.credentials.rotate)
-
-        def healed() -> None:
-            rotated.result()
-            self.credentials.hand_over()  # type: ignore[union-attr]
-
-        return healed
+        self._enqueue("rotate", credentials.rotate)
+        return lambda: self._enqueue("hand over", credentials.hand_over)
 
     # A person
 
     def _do(self, step: Step, deed: Callable[[Random], None]) -> None:
-        self.deeds.submit(self._guarded, str(step), lambda: deed(Random(step.draw)))
+        self._enqueue(str(step), lambda: deed(Random(step.draw)))
+
+    def _enqueue(self, what: str, deed: Callable[[], None]) -> None:
+        """After whatever else is wanted: who hurts and heals never waits for a person, who may wait for a broker to be healed."""
+        self.deeds.submit(self._guarded, what, deed)
 
     def _guarded(self, what: str, deed: Callable[[], None]) -> None:
         try:
@@ -243,7 +243,7 @@ class Faults:
         if len(self.daemons.leaders()) != 1:
             raise Skipped("no process runs that could remember its records")
         self.journal_watched.clear()
-        self.deeds.submit(self._guarded, str(step), self._delete_journal)
+        self._enqueue(str(step), self._delete_journal)
 
     def _delete_journal(self) -> None:
         admin: AdminClient = self.person.admin
