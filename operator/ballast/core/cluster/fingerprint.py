@@ -18,7 +18,7 @@ def fingerprint(state: ClusterState) -> str:
     digest = hashlib.sha256(state.cluster_id.encode())
     digest.update("\0".join(t.name for t in state.topics).encode())
     keep = ~p.removing
-    counts = np.add.reduceat(keep.astype(np.int64), p.start[:-1]) if len(p) else np.zeros(0, np.int64)
+    counts = np.add.reduceat(keep.astype(np.int64), p.start[:-1])
     for column in (p.topic, p.number, counts, p.replica[keep]):
         digest.update(np.ascontiguousarray(column, dtype="<i8").tobytes())
     return f"sha256:{digest.hexdigest()[:32]}"

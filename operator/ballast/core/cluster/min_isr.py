@@ -36,8 +36,6 @@ def min_isr_of(state: ClusterState, name: TopicPartition, replicas: int) -> int:
 def min_isrs(state: ClusterState, *, more: int = 0) -> Ints:
     """By partition, with so many ``more`` replicas than it has; ``UNKNOWN`` where its topic's minimum is."""
     p = state.partitions
-    if not len(p):
-        return np.zeros(0, np.int64)
     wanted = np.array([t.min_isr for t in state.topics], np.int64)[p.topic]
     return np.minimum(wanted, np.diff(p.start) + more) if bounded(state) else wanted
 

@@ -9,7 +9,7 @@ import pytest
 
 from ballast.cli.documents.runs import Refusal
 from ballast.core import guards
-from ballast.core.cluster import TopicPartition
+from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.guards import Verdict, verdict
 from ballast.core.guards.verdicts import ENDS, SAYINGS
 from ballast.core.throttles import RateShortfall
@@ -176,6 +176,14 @@ def test_every_verdict_is_said_here_and_made_somewhere() -> None:
         c for c in re.findall(r'"([a-z-]+)"', sources) if c in SAYINGS
     }
     assert set(SAYINGS) > ENDS
+
+
+def test_a_verdict_is_about_a_partition_or_a_broker() -> None:
+    """By its name or its id; a move of a partition that is gone is over, and one to a broker that is down waits."""
+    gone = verdict("deleted", NAME, partition=NAME)
+    assert (gone.subject, gone.ends, gone.isr_within_s, gone.cause) == ("t-0", True, UNKNOWN, "")
+    down = verdict("destination-down", 3, broker=3, partition=NAME)
+    assert (down.subject, down.ends) == ("broker 3", False)
 
 
 def test_a_verdict_without_a_sentence_is_a_bug() -> None:
