@@ -72,8 +72,15 @@ def test_a_broker_that_is_no_preferred_leader_is_listed_and_never_over() -> None
     assert [b.broker for b in found] == [0, 1, 2, 3, 9]
     assert found[2].ratio == 0.0
     assert found.over_ids == ()
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="7"):
         found[7]
+
+
+def test_brokers_and_counts_are_told_as_whole_numbers() -> None:
+    """Also where no broker is named but by replica lists, and those are of small numbers."""
+    found = tally(np.array([1, 1, 2], np.int32), np.array([1, 2, 2], np.int32))
+    assert repr(found.over_ids) == "(1,)"
+    assert [repr((b.broker, b.preferred, b.not_led)) for b in found] == ["(1, 2, 1)", "(2, 1, 0)"]
 
 
 def test_a_moving_partition_is_judged_by_where_it_goes_and_not_elected() -> None:
