@@ -273,3 +273,98 @@ def test_no_broker_has_a_share_of_more_than_one_replica_of_a_partition() -> None
     """However large its disk is, and where there are no racks."""
     policy = replace(POLICY, capacities={b: Capacity(disk_bytes=size) for b, size in ((1, 1000), (2, 100), (3, 100))})
     assert shares(racked("---", *[(1, 2)] * 6), resource="disk", policy=policy) == [600, 300, 300]
+
+
+def held(count: int, **topics: tuple[int, ...]) -> ClusterState:
+    """So many brokers, and topics whose partitions have one replica of 100 bytes, each on the broker that is named."""
+    brokers = tuple(Broker(b, log_dirs_known=True) for b in range(1, count + 1))
+    rows = [PartitionRow(t, n, b, (b,), (b,), sizes=(100,)) for t, on in topics.items() for n, b in enumerate(on)]
+    return build("c", brokers, tuple(Topic(t) for t in topics), rows)
+
+
+def only(*rules: tuple[str, set[int]], **known: Any) -> PlannerPolicy:
+    """Topics, and the brokers that may hold them."""
+    said = tuple(TopicRule(topics=topics, brokers=frozenset(brokers)) for topics, brokers in rules)
+    return replace(POLICY, topic_rules=said, **known)
+
+
+OF_THREE: Final = {b: Capacity(disk_bytes=size) for b, size in ((1, 2000), (2, 1000), (3, 1000))}
+LED_BY_1: Final = replace(POLICY, topic_rules=(TopicRule(topics="a", leader_brokers=frozenset({1})),))
+
+
+@pytest.mark.parametrize(
+    ("state", "policy", "resource", "expected"),
+    [
+        pytest.param(
+            held(3, a=(1,) * 6, b=(2, 2, 3)),
+            only(("a", {1}), ("b", {2, 3})),
+            "replicas",
+            [6, 1.5, 1.5],
+            id="each-has-its-own",
+        ),
+        pytest.param(
+            held(3, a=(1,) * 12, b=(1,) * 6, c=(3,), none=()),
+            only(("a", {1}), ("b", {1, 2})),
+            "replicas",
+            [12, 6, 1],
+            id="the-fullest-first-then-the-next",
+        ),
+        pytest.param(
+            held(3, a=(1,) * 8, b=(2,) * 4, c=(3,) * 3),
+            only(("[ab]", {1, 2})),
+            "replicas",
+            [6, 6, 3],
+            id="one-rule-for-two",
+        ),
+        pytest.param(
+            held(3, a=(3,) * 6, b=(1, 1)),
+            only(("a", {3}), ("b", {1}), draining=frozenset({3})),
+            "replicas",
+            [4, 4, 0],
+            id="what-may-be-nowhere-counts-everywhere",
+        ),
+        pytest.param(
+            held(3, a=(1,) * 4, b=(3,) * 2),
+            only(("b", {3}), capacities=OF_THREE),
+            "disk",
+            [266.666667, 133.333333, 200],
+            id="by-the-size-of-disks",
+        ),
+        pytest.param(
+            held(5, a=(1, 1, 1, 2, 2, 3), b=(4,) * 10 + (5,) * 2),
+            only(("a", {1, 2, 3}), ("b", {4, 5}), cordoned=frozenset({3, 5})),
+            "replicas",
+            [2.5, 2.5, 1, 10, 2],
+            id="who-takes-nothing-keeps-what-it-has",
+        ),
+        pytest.param(
+            held(3, a=(1,) * 6, b=(2, 2, 3, 3)),
+            only(("a", {1}), ("b", {2, 3}), cordoned=frozenset({3})),
+            "replicas",
+            [6, 2, 2],
+            id="who-takes-nothing-and-has-its-share",
+        ),
+        pytest.param(
+            held(2, a=(1,)),
+            only(("a", {1, 2}), cordoned=frozenset({2})),
+            "replicas",
+            [1, 0],
+            id="the-only-replica",
+        ),
+        pytest.param(held(3, a=(1,) * 6, b=(3,) * 4), LED_BY_1, "preferred-leaders", [6, 2, 2], id="led-by-one"),
+        pytest.param(
+            held(3, a=(1,) * 6, b=(3,) * 4), LED_BY_1, "replicas", [3.333333] * 3, id="led-by-one-and-held-by-all"
+        ),
+    ],
+)
+def test_shares_are_as_even_as_the_topics_rules_allow(
+    state: ClusterState, policy: PlannerPolicy, resource: str, expected: list[float]
+) -> None:
+    """The fullest broker is as little full as can be, then the next one; who takes nothing has no more than it has now."""
+    assert shares(state, resource=resource, policy=policy) == expected
+
+
+def test_what_brokers_hold_that_are_left_out_is_shared_by_none() -> None:
+    """Where no other broker holds anything, each has a share of nothing."""
+    left_out = Balance(selection=Selection(exclude_brokers="1"))
+    assert shares(held(3, a=(1,) * 4), intent=left_out, policy=only(("a", {1, 2, 3}))) == [0, 0, 0]
