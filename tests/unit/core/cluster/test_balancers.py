@@ -20,6 +20,8 @@ from ballast.core.cluster.balancers import (
 AUTO, INTERVAL = "auto.leader.rebalance.enable", "leader.imbalance.check.interval.seconds"
 CONFLUENT, REPORTERS = "confluent.balancer.enable", "metric.reporters"
 OFF = {AUTO: "false"}
+Settings = Mapping[int, Mapping[str, str | None]]
+"""By broker, what it says of itself."""
 
 
 def entries(values: Mapping[str, str | None]) -> dict[str, ConfigValue]:
@@ -29,7 +31,7 @@ def entries(values: Mapping[str, str | None]) -> dict[str, ConfigValue]:
 
 def cluster(
     *topics: str,
-    own: Mapping[int, Mapping[str, str | None]] | None = None,
+    own: Settings | None = None,
     default: Mapping[str, str | None] | None = None,
     hosts: tuple[str, ...] = ("a", "b"),
     kraft: bool = False,
@@ -148,7 +150,7 @@ def test_the_controllers_rebalance_only_elects_and_is_told_with_its_brokers() ->
 
 def test_a_broker_that_says_nothing_of_the_rebalance_has_the_cluster_wide_default() -> None:
     """Which is true where no user set it; of brokers that told no configs nothing is known, and Kafka's default is assumed."""
-    own = {1: OFF, 2: {}, 3: {AUTO: "True"}, 4: {AUTO: None}}
+    own: Settings = {1: OFF, 2: {}, 3: {AUTO: "True"}, 4: {AUTO: None}}
     assert auto_rebalance_brokers(cluster(own=own)) == (2, 3, 4)
     assert auto_rebalance_brokers(cluster(own=own, default={AUTO: " False"})) == (3,)
     assert auto_rebalance_brokers(cluster(own=own, default={AUTO: None})) == (2, 3, 4)

@@ -121,7 +121,8 @@ def test_columns_that_a_reader_does_not_have_are_unknown_and_none_can_be_written
     short = Partitions(**given)
     assert short.offline.tolist() == [False] * 6
     assert short.future_log_dir.tolist() == [UNKNOWN] * 6
-    assert (short.offline.dtype, short.future_log_dir.dtype) == (np.bool_, np.int32)
+    assert short.offline.dtype == np.bool_
+    assert short.future_log_dir.dtype == np.int32
     for column in fields(Partitions):
         with pytest.raises(ValueError, match="read-only"):
             getattr(short, column.name)[0] = 1
