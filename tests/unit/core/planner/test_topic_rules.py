@@ -36,7 +36,7 @@ from ballast.core.planner import (
 from ballast.core.planner.checker.checker import check
 from ballast.core.planner.checker.shares import TopicSplit
 from ballast.core.planner.problem.classes import even_limit
-from ballast.core.planner.problem.shares import pool
+from ballast.core.planner.problem.shares import by_rules
 from ballast.core.planner.report.explain import why, why_not
 from ballast.core.planner.report.sentences import obstacle
 from ballast.errors import UsageError
@@ -234,15 +234,19 @@ def within(count: int, reached: int, share: float) -> bool:
 @settings(max_examples=150)
 @given(st.data())
 def test_both_ways_to_the_fair_shares_agree(data: st.DataObject) -> None:
-    """Pouring until nothing changes, and linear programs level by level."""
+    """Pouring until nothing changes, and linear programs level by level; some brokers take nothing."""
     groups, brokers = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 6))
-    load = np.array(data.draw(st.lists(st.integers(0, 50), min_size=groups, max_size=groups)), np.float64)
+    amounts = st.lists(st.integers(0, 50), min_size=brokers, max_size=brokers)
+    held = np.array(data.draw(st.lists(amounts, min_size=groups, max_size=groups)), np.float64)
     flags = st.lists(st.booleans(), min_size=brokers, max_size=brokers)
     allowed = np.array(data.draw(st.lists(flags, min_size=groups, max_size=groups)), np.bool_)
     weight = np.array(data.draw(st.lists(st.sampled_from([0.0, 1, 1, 2.5]), min_size=brokers, max_size=brokers)))
-    poured = pool(load, allowed, weight)
-    assert np.allclose(poured, TopicSplit(load, allowed).shares(weight, np.full(brokers, np.inf)), atol=2e-6)
-    if bool((weight > 0).any()):
+    load, closed = held.sum(axis=1), np.array(data.draw(flags), np.bool_)
+    most = np.where(closed, held.sum(axis=0), np.inf)
+    poured = by_rules(load, held, allowed, weight, most)
+    assert np.allclose(poured, TopicSplit(load, held, allowed).shares(weight, most), atol=2e-6)
+    assert (poured <= most).all()
+    if bool((weight > 0)[~closed].any()):
         assert poured.sum() == pytest.approx(load.sum(), abs=1e-5)
 
 

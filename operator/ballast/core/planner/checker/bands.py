@@ -305,7 +305,7 @@ def fair_shares(
     if topics.rules:
         inside = (members.shares | members.leaves)[before.broker]
         figure = np.where(before.first, r.lead[before.row], r.follow[before.row]) * inside
-        share = TopicSplit.of(state, r, before.row, figure, topics).shares(weight, most)
+        share = TopicSplit.of(state, r, before.row, before.broker, figure, topics).shares(weight, most)
     else:
         share = pour(total, weight, most)
     if r.leaders_only:

@@ -7,7 +7,7 @@ full the next, and so on; and how high all may stand before some racks are full.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import highspy
@@ -38,35 +38,40 @@ class TopicSplit:
 
     load: Floats
     """By group of topics."""
+    held: Floats
+    """Group x broker: what each has of it now."""
     allowed: Flags
     """Group x broker."""
 
     @classmethod
-    def of(cls, state: ClusterState, r: Resource, row: Ints, figure: Floats, topics: TopicJudge) -> TopicSplit:
-        """Grouped by the rules that hold; ``figure`` is what each replica of the partition in ``row`` costs."""
-        by_topic = np.bincount(state.partitions.topic[row], weights=figure, minlength=len(state.topics)).tolist()
-        groups: dict[Any, list[float]] = {}
+    def of(
+        cls, state: ClusterState, r: Resource, row: Ints, broker: Ints, figure: Floats, topics: TopicJudge
+    ) -> TopicSplit:
+        """Grouped by the rules that hold; ``figure`` is what each replica costs, of the partition in ``row`` on ``broker``."""
+        number: dict[Any, int] = {}
         example: dict[Any, str] = {}
-        for topic, amount in zip(state.topics, by_topic, strict=True):
+        group = np.zeros(len(state.topics), np.int64)
+        for i, topic in enumerate(state.topics):
             rules = topics.rules[topic.name]
-            groups.setdefault(rules, []).append(amount)
+            group[i] = number.setdefault(rules, len(number))
             example.setdefault(rules, topic.name)
+        held = np.zeros((len(number), len(state.brokers)))
+        np.add.at(held, (group[state.partitions.topic[row]], broker), figure)
 
         def may(topic: str, broker: int) -> bool:
             return topics.holds(topic, broker) and (not r.leaders_only or topics.leads(topic, broker))
 
         allowed = [[may(topic, b.id) for b in state.brokers] for topic in example.values()]
-        return cls(np.array([sum(amounts) for amounts in groups.values()]), np.array(allowed, np.bool_))
+        return cls(held.sum(axis=1), held, np.array(allowed, np.bool_))
 
     def shares(self, weight: Floats, most: Floats) -> Floats:
-        """By broker, by ``weight``; who may not have more than ``most`` has that, and the others share the rest."""
+        """By broker, by ``weight``; who may not have more than ``most`` keeps what it has, and the others share the rest."""
         share = np.round(self._levels(self.load, weight), DIGITS)
-        full = (share > most) & (weight > 0)
-        total = float(share.sum())
-        if not bool(full.any()) or total <= 0:
+        keeps = (share > most) & (weight > 0)
+        if not bool(keeps.any()):
             return share
-        left = self.load * (1 - float(most[full].sum()) / total)
-        return np.where(full, most, np.round(self._levels(left, np.where(full, 0.0, weight)), DIGITS))
+        left = replace(self, load=self.load - self.held[:, keeps].sum(axis=1))
+        return np.where(keeps, most, left.shares(np.where(keeps, 0.0, weight), most))
 
     def _levels(self, load: Floats, weight: Floats) -> Floats:
         active = np.flatnonzero(weight > 0)

@@ -55,8 +55,12 @@ def fair_shares(
         most[stuck] = present[stuck]
     share = _fill(total, weight, most)
     if scope.classes.any:
-        figure = np.where(inside | (home < 0), figure, 0.0)
-        share = _by_rules(scope, r, np.bincount(scope.classes.of[row], weights=figure), weight, most)
+        classes = scope.classes
+        allowed = ~(classes.barred | classes.unled) if r.leaders_only else ~classes.barred
+        of, count = classes.of[row], len(allowed)
+        load = np.bincount(of, weights=np.where(inside | (home < 0), figure, 0.0), minlength=count)
+        held = np.bincount(of[inside] * brokers + home[inside], weights=figure[inside], minlength=count * brokers)
+        share = by_rules(load, held.reshape(count, brokers), allowed, weight, most)
     if r.leaders_only or not bool(active.any()):
         return share
     racks = int(rack.max()) + 1
@@ -117,19 +121,18 @@ def _split(
     return np.where(held, _split(carried, weight, most, rack, full, bound[: len(full) + 1]), others)
 
 
-def _by_rules(scope: Scope, r: Resource, load: npt.NDArray[Any], weight: Floats, most: Floats) -> Floats:
-    """Shares as even as the topics' rules allow; a broker that takes nothing has no more than it holds, and others share the rest."""
-    classes = scope.classes
-    allowed = ~(classes.barred | classes.unled) if r.leaders_only else ~classes.barred
-    loads = np.zeros(len(allowed))
-    loads[: len(load)] = load
-    share = pool(loads, allowed, weight)
-    full = (share > most) & (weight > 0)
-    total = float(share.sum())
-    if bool(full.any()) and total > 0:
-        rest = pool(loads * (1 - most[full].sum() / total), allowed, np.where(full, 0.0, weight))
-        share = np.where(full, most, rest)
-    return share
+def by_rules(load: npt.NDArray[Any], held: npt.NDArray[Any], allowed: Flags, weight: Floats, most: Floats) -> Floats:
+    """Shares as even as the topics' rules allow; a broker that takes nothing has no more than it holds, and others share the rest.
+
+    ``load`` is by class, ``held`` and ``allowed`` by class and broker: what a broker keeps is of its own classes alone.
+    """
+    keeps = np.zeros(len(weight), np.bool_)
+    while True:
+        share = pool(load - held[:, keeps].sum(axis=1), allowed, np.where(keeps, 0.0, weight))
+        more = (share > most) & (weight > 0) & ~keeps
+        if not bool(more.any()):
+            return np.where(keeps, most, share)
+        keeps |= more
 
 
 def pool(load: Floats, allowed: Flags, weight: Floats) -> Floats:

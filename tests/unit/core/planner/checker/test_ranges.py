@@ -345,6 +345,20 @@ LED_BY_1: Final = replace(POLICY, topic_rules=(TopicRule(topics="a", leader_brok
             id="who-takes-nothing-and-has-its-share",
         ),
         pytest.param(
+            held(3, a=(1,) * 60, b=(2,) * 30 + (3,) * 10),
+            only(("a", {1}), ("b", {2, 3}), cordoned=frozenset({3})),
+            "replicas",
+            [60, 30, 10],
+            id="who-takes-nothing-keeps-topics-that-others-have-less-of",
+        ),
+        pytest.param(
+            held(4, a=(1,) * 6, b=(2,) * 7 + (4,) * 5),
+            only(("a", {1}), ("b", {2, 3, 4}), cordoned=frozenset({3, 4})),
+            "replicas",
+            [6, 7, 0, 5],
+            id="who-takes-nothing-is-full-once-others-are",
+        ),
+        pytest.param(
             held(2, a=(1,)),
             only(("a", {1, 2}), cordoned=frozenset({2})),
             "replicas",
