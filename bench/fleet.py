@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.meter import Meter, measured
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, Partitions, Topic
-from ballast.core.what_if import Member, planned
+from ballast.core.what_if import Member, plan_scenario
 from ballast.pipeline.fleet_store import append_snapshots, read_plans
 
 REPLICAS = 3
@@ -111,10 +111,10 @@ def main() -> None:
         rows, job = in_spark(store, asked.memory)
         assert rows == asked.clusters
         plans = read_plans(store)
-        planned(cluster(0, asked.brokers, asked.partitions), "balance", "")
+        plan_scenario(cluster(0, asked.brokers, asked.partitions), "balance", "")
         members = [cluster(n, asked.brokers, asked.partitions) for n in range(min(asked.alone, asked.clusters))]
         cpu = time.process_time()
-        alone = [planned(member, "balance", "") for member in members]
+        alone = [plan_scenario(member, "balance", "") for member in members]
         each = (time.process_time() - cpu) / max(len(alone), 1)
         digests = {row["name"]: row["digest"] for row in plans}
         assert all(digests[row["name"]] == row["digest"] for row in alone), "the same plans as one by one"

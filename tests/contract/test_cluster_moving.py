@@ -98,7 +98,7 @@ def test_a_move_shows_the_union_until_it_ends(form: ClusterForm) -> None:
     state = states[-1]
     row = state.index[name]
     assert state.target(row) == (3, 1)
-    assert set(state.settled(row)) == {1, 2}
+    assert set(state.settled_replicas(row)) == {1, 2}
     assert state.moving[row]
     finish(form, name, (3, 1))
     form.until(lambda: on(3, 1), "the union is gone")

@@ -55,7 +55,7 @@ def test_partitions_come_in_order_with_their_replicas(form: ClusterForm) -> None
     rows = [state.index[TopicPartition(topic, p)] for p in assignment]
     assert rows == sorted(rows)
     for row, replicas in zip(rows, assignment.values(), strict=True):
-        assert state.replicas(row) == state.target(row) == state.settled(row) == replicas
+        assert state.replicas(row) == state.target(row) == state.settled_replicas(row) == replicas
         assert state.isr(row) == replicas
         assert state.partitions.leader[row] == state.preferred[row] == replicas[0]
     assert not state.moving[rows].any()

@@ -162,5 +162,5 @@ def leave_a_run(cluster: SimCluster, journal: MemoryJournal, kind: ActionKind | 
     journal.acquire(holder("earlier"))
     journal.append(dump_run(new_run("left", two_moves(cluster.snapshot()), policy, now)))
     if kind is not None:
-        journal.append([Record(acts_key(kind), Acts().started(now.ms, "left").to_json())])
+        journal.append([Record(acts_key(kind), Acts().add_start(now.ms, "left").to_json())])
     journal.release()

@@ -151,7 +151,7 @@ def test_an_answer_is_a_document() -> None:
 def test_a_request_is_recorded_as_it_was_asked(kind: str, body: str, recorded: dict[str, str]) -> None:
     """What was not said is not there, and a broker is a text in the journal."""
     asked = read(kind, body.encode())
-    assert asked.recorded() == recorded
+    assert asked.to_record() == recorded
     schema = DOCUMENT["paths"][f"/api/v1/actions/{kind}"]["post"]["requestBody"]["content"]["application/json"][
         "schema"
     ]

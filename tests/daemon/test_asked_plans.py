@@ -241,8 +241,8 @@ def test_a_plan_asked_for_right_after_a_run_is_made_from_what_the_run_left(leade
 def test_what_no_person_approved_waits_for_the_cool_down(leader: Rig) -> None:
     """In auto mode by itself; in approve mode the plan is offered, and approved it starts."""
     leader.parts.reading.presence = replace(leader.parts.reading.presence, changed_at_s=None)
-    leader.parts.runs.started(ActionKind.MOVES, "run-0", leader.clock.now_ms())
-    leader.parts.runs.ended(ActionKind.MOVES, leader.clock.now_ms())
+    leader.parts.runs.note_start(ActionKind.MOVES, "run-0", leader.clock.now_ms())
+    leader.parts.runs.note_end(ActionKind.MOVES, leader.clock.now_ms())
     leader.parts.runs.running = None
     state = leader.parts.reading.state
     assert state is not None

@@ -212,8 +212,8 @@ def test_the_lock_names_its_holder_and_dies_with_its_session(zk23: Sandbox, kazo
     mine, theirs = ZooKeeper(zk23.zookeeper, Security()), ZooKeeper(zk23.zookeeper, Security())
     try:
         second = ZooKeeperLock(theirs.client, "second", wait_s=0.5)
-        with ZooKeeperLock(mine.client, "ana@laptop").held() as writer:
-            with pytest.raises(LockHeld, match="ana@laptop"), second.held():
+        with ZooKeeperLock(mine.client, "ana@laptop").hold() as writer:
+            with pytest.raises(LockHeld, match="ana@laptop"), second.hold():
                 pass
             assert writer.create("/admin/ballast-test-a", b"x")
             assert not writer.create("/admin/ballast-test-a", b"y"), "it stands already"
@@ -221,7 +221,7 @@ def test_the_lock_names_its_holder_and_dies_with_its_session(zk23: Sandbox, kazo
             for child in kazoo.get_children("/admin"):
                 if child.startswith("ballast_writer"):
                     kazoo.delete(f"/admin/{child}")
-            with second.held():
+            with second.hold():
                 with pytest.raises(Fenced):
                     writer.create("/admin/ballast-test-b", b"x")
                 assert kazoo.exists(LOCK) is not None

@@ -252,7 +252,7 @@ def test_snapshot_tells_the_union_apart() -> None:
     row = state.index[T0]
     assert state.replicas(row) == (3, 2, 1)
     assert state.target(row) == (3, 2)
-    assert state.settled(row) == (2, 1)
+    assert state.settled_replicas(row) == (2, 1)
     assert state.moving[row]
     assert state.alive == {1, 2, 3}
 

@@ -62,12 +62,12 @@ def difference(before: Plan, after: Plan) -> list[str]:
         f"{human_many(len(same), 'move')} the same."
     )
     lines = [whole]
-    lines += _listed("no longer", [m for n, m in old.items() if n not in new])
-    lines += _listed("new", [m for n, m in new.items() if n not in old])
-    lines += _listed("other", [m for n, m in new.items() if n in old and n not in same])
+    lines += _list_moves("no longer", [m for n, m in old.items() if n not in new])
+    lines += _list_moves("new", [m for n, m in new.items() if n not in old])
+    lines += _list_moves("other", [m for n, m in new.items() if n in old and n not in same])
     return lines
 
 
-def _listed(word: str, moves: list[Move]) -> list[str]:
+def _list_moves(word: str, moves: list[Move]) -> list[str]:
     lines = [f"  {word}: {m.name} {human_replicas(m.old)} → {human_replicas(m.new)}" for m in moves[:SHOWN]]
     return [*lines, f"  {word}: … and {len(moves) - SHOWN} more"] if len(moves) > SHOWN else lines

@@ -13,7 +13,7 @@ from ballast.core.cluster.drain import refuse_drained
 from ballast.core.guards.drift import drift, keep_valid
 from ballast.core.wording import human_many
 from ballast.daemon.acting.drain_records import drains_in
-from ballast.executor.machine.rollback import refilled, rollback_plan
+from ballast.executor.machine.rollback import refilled_brokers, rollback_plan
 from ballast.executor.machine.run import Run
 from ballast.executor.machine.step import Command
 from ballast.ports.journal import Journal
@@ -35,7 +35,9 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
             return _too_late(session, run)
         if command is Command.ROLLBACK:
             drained = (d.broker for d in drains_in(log.read()))
-            refuse_drained(refilled(run), drained, f"Undoing run {run.id} puts replicas on", "Leave it as it is")
+            refuse_drained(
+                refilled_brokers(run), drained, f"Undoing run {run.id} puts replicas on", "Leave it as it is"
+            )
         if command is Command.ROLLBACK:
             state = session.opened.cluster.snapshot(configs=False)
             session.teller.say(f"{way_back(run, state)}.")

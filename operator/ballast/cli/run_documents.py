@@ -27,7 +27,7 @@ def document_of(happening: events.Happening) -> Document | None:
         case events.Paced(pace):
             found = _throttle(pace)
         case events.MoveChanged():
-            found = _changed(happening)
+            found = _move_change(happening)
         case events.Refusing(verdicts):
             found = _waiting(verdicts)
         case events.Progressed(progress):
@@ -35,13 +35,13 @@ def document_of(happening: events.Happening) -> Document | None:
         case Note(code):
             found = runs.RunNote(code=code, parameters=happening.parameters, text=str(happening))
         case events.RunEnded(result):
-            found = _ended(result)
+            found = _run_end(result)
         case events.Performing():
             found = None
     return found
 
 
-def _changed(change: events.MoveChanged) -> Document:
+def _move_change(change: events.MoveChanged) -> Document:
     return runs.MoveChanged(
         topic=change.name.topic,
         partition=change.name.partition,
@@ -101,7 +101,7 @@ def _progress(p: Progress) -> Document:
     )
 
 
-def _ended(r: events.RunResult) -> Document:
+def _run_end(r: events.RunResult) -> Document:
     return runs.RunEnded(
         run=r.run_id,
         status=r.status,

@@ -60,7 +60,7 @@ class Screen(Protocol):
         ...
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
+    def show(self) -> Iterator[None]:
         """While the block lasts, the screen is this one's."""
         ...
 
@@ -130,7 +130,7 @@ class LineScreen:
             say(self._lines.popleft())
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
+    def show(self) -> Iterator[None]:
         """Nothing to prepare."""
         yield
         self.draw()
@@ -172,7 +172,7 @@ class JsonScreen:
             print_json_line(self._lines.popleft())
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
+    def show(self) -> Iterator[None]:
         """Nothing to prepare."""
         yield
         self.draw()
@@ -214,7 +214,7 @@ class LiveScreen:
             self._live.update(_bars(self._progress), refresh=True)
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
+    def show(self) -> Iterator[None]:
         """Bars stand at the bottom."""
         with self._live:
             yield
@@ -285,7 +285,7 @@ def carry_out(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> R
     signals: deque[int] = deque()
     thread = threading.Thread(target=work, name="ballast-run", daemon=True)
     left_s: float | None = None
-    with _count_signals(signals), screen.shown():
+    with _count_signals(signals), screen.show():
         thread.start()
         while thread.is_alive():
             thread.join(0.2)

@@ -14,7 +14,7 @@ from pydantic_core import ValidationError
 from ballast.errors import UsageError
 
 
-def refused(
+def refusal(
     error: ValidationError, *, source: str, what: str, hint: str, form: str, version: tuple[str, str | int]
 ) -> UsageError:
     """The failure to raise: at the keys ``form`` and ``version`` a file says what it is; ``hint`` says how to make a right one."""
@@ -56,7 +56,7 @@ def repeated_key(text: str | bytes, keys: int | None = None) -> str:
     colon, escaped = (":", "\\u003") if isinstance(text, str) else (b":", b"\\u003")
     if text.count(colon) == keys and escaped not in text:  # type: ignore[arg-type, operator]
         return ""
-    loc = _repeated(json.loads(text, object_pairs_hook=_pairs))
+    loc = _find_repeated(json.loads(text, object_pairs_hook=_pairs))
     return f"{_place(loc)}: this key is there twice." if loc else ""
 
 
@@ -76,14 +76,14 @@ def _pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
     return marked
 
 
-def _repeated(value: object) -> tuple[int | str, ...]:
+def _find_repeated(value: object) -> tuple[int | str, ...]:
     """Where the first key lies that is there twice; () for none."""
     if isinstance(value, _Repeated):
         return (value.key,)
     inside: Iterable[tuple[int | str, object]] = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )
-    return next(((at, *loc) for at, v in inside if (loc := _repeated(v))), ())
+    return next(((at, *loc) for at, v in inside if (loc := _find_repeated(v))), ())
 
 
 def _place(loc: tuple[int | str, ...]) -> str:

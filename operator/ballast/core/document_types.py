@@ -15,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import CoreSchema, literal_schema
 
 from ballast.core.catalogue import plain
-from ballast.core.document_errors import refuse_repeated_keys, refused
+from ballast.core.document_errors import refusal, refuse_repeated_keys
 
 API_VERSION: Final = "ballast/v1"
 
@@ -124,6 +124,6 @@ def read(document: type[D], text: str, *, source: str, what: str, hint: str) -> 
         found = document.model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         version = ("apiVersion", API_VERSION)
-        raise refused(error, source=source, what=what, hint=hint, form="kind", version=version) from None
+        raise refusal(error, source=source, what=what, hint=hint, form="kind", version=version) from None
     refuse_repeated_keys(text, found.model_dump_json(exclude_unset=True).count(":"), source=source, hint=hint)
     return found

@@ -141,7 +141,7 @@ class ClusterStatus:
     leaves_isr_after_s: float
     """A follower that has stopped fetching is out of every ISR after this long at most; ``UNKNOWN`` where no leader told."""
     cross_rack: Mapping[str, Any] | None = None
-    """Traffic between racks (``cross_rack.told_now``)."""
+    """Traffic between racks (``cross_rack.figures_now``)."""
     cross_rack_unknown: str | None = None
     """Why that is not known, where the settings say something of it."""
     drains: tuple[Drain, ...] | None = ()
@@ -232,7 +232,7 @@ def cluster_status(
         replicas=len(state.partitions.replica),
         brokers=_brokers(state, measured),
         threshold=threshold,
-        ranges=judged_ranges(state, policy),
+        ranges=judge_ranges(state, policy),
         imbalance_ratio=measured.total_ratio,
         unhealthy=unhealthy_partitions(state),
         moving=tuple(_moving(state, row) for row in np.flatnonzero(state.moving).tolist()),
@@ -240,12 +240,12 @@ def cluster_status(
         others=other_balancers(state),
         gaps=state.gaps,
         leaves_isr_after_s=leaves_every_isr_after_s(state),
-        cross_rack=cross_rack.told_now(state, loads, policy.cross_rack),
+        cross_rack=cross_rack.figures_now(state, loads, policy.cross_rack),
         cross_rack_unknown=cross_rack.why_unknown(state, loads) if asked else None,
     )
 
 
-def judged_ranges(state: ClusterState, policy: PlannerPolicy) -> tuple[Range, ...]:
+def judge_ranges(state: ClusterState, policy: PlannerPolicy) -> tuple[Range, ...]:
     """Every resource that is known; a broker that did not tell its sizes is not judged by bytes."""
     silent = {b.id for b in state.brokers if not b.log_dirs_known}
     return tuple(

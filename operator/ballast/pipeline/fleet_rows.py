@@ -13,7 +13,7 @@ import pyarrow as pa
 from ballast.adapters.samples.arrow_schema import arrow_schema
 from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState, Ints, LogDir, Partitions, Topic
 from ballast.core.samples import Table
-from ballast.core.what_if import Member, Traffic, planned
+from ballast.core.what_if import Member, Traffic, plan_scenario
 from ballast.pipeline.schemas import FLEET_SNAPSHOT
 
 
@@ -61,11 +61,11 @@ def to_batch(member: Member) -> Any:
             "kafka_version": pa.array([s.kafka_version], pa.string()),
             "topic": one(pa.array([t_.name for t_ in s.topics], pa.string())),
             "topic_id": one(pa.array([t_.topic_id or "" for t_ in s.topics], pa.string())),
-            "min_isr": one(_known(np.array([t_.min_isr for t_ in s.topics], np.int32), UNKNOWN)),
+            "min_isr": one(_with_nulls(np.array([t_.min_isr for t_ in s.topics], np.int32), UNKNOWN)),
             "deleting": one(np.array([t_.deleting for t_ in s.topics], np.bool_)),
             "partition_topic": one(p.topic),
             "partition": one(p.number),
-            "leader": one(_known(p.leader, NO_LEADERSHIP_RECORD)),
+            "leader": one(_with_nulls(p.leader, NO_LEADERSHIP_RECORD)),
             "bytes_in": figures(None if t is None else t.bytes_in),
             "bytes_out": figures(None if t is None else t.bytes_out),
             "growth": figures(None if t is None else _growth(t.growth)),
@@ -75,14 +75,14 @@ def to_batch(member: Member) -> Any:
             "adding": one(p.adding),
             "removing": one(p.removing),
             "offline": one(p.offline),
-            "size_bytes": one(_known(p.size_bytes, UNKNOWN)),
+            "size_bytes": one(_with_nulls(p.size_bytes, UNKNOWN)),
             "log_dir": one(p.log_dir),
             "brokers": pa.array([brokers], arrow_schema(FLEET_SNAPSHOT.columns).field("brokers").type),
         },
     )
 
 
-def _known(values: npt.NDArray[Any], unknown: int) -> Any:
+def _with_nulls(values: npt.NDArray[Any], unknown: int) -> Any:
     """The figures, null where they are this one."""
     return pa.array(values, mask=values == unknown)
 
@@ -165,7 +165,7 @@ def _broker(found: dict[str, Any]) -> Broker:
 
 def plan_row(member: Member, scenario: str, subject: str) -> dict[str, Any]:
     """A row of ``FLEET_PLAN``, but for the seconds that it took."""
-    row = planned(member, scenario, subject)
+    row = plan_scenario(member, scenario, subject)
     return row | {"taken_at": moment(row.pop("taken_at_ms"))}
 
 

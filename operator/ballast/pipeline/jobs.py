@@ -26,7 +26,7 @@ from ballast.pipeline.schemas import (
     LOAD_MODEL,
 )
 from ballast.pipeline.table_log import Part, Task
-from ballast.pipeline.tables import Change, SparkTables, among, literal, shown, translate_errors
+from ballast.pipeline.tables import Change, SparkTables, among, first_and_last, literal, translate_errors
 from ballast.pipeline.transforms.broker_imbalance import broker_imbalance
 from ballast.pipeline.transforms.disks import disk_hour, disk_outlook
 from ballast.pipeline.transforms.leadership_history import leadership_history
@@ -105,10 +105,10 @@ class Job(NamedTuple):
         if task is None:
             return NOTHING
         stored = Stored(tables.log.parts(self.source, task.version), tables.log.parts(self.target))
-        parts = self.parts(scope, stored, tables.gained(self.source, task)) if stored.source else ()
+        parts = self.parts(scope, stored, tables.find_gained(self.source, task)) if stored.source else ()
         if not parts:
             return NOTHING
-        say(f"{self.target.name}: making {shown(parts)}")
+        say(f"{self.target.name}: making {first_and_last(parts)}")
         rows = tables.replace(self.target, self.make(tables, scope, task, parts), parts, task)
         return NOTHING if rows is None else Done(parts, rows)
 
@@ -154,7 +154,9 @@ def run_all(
 def _sentence(report: JobReport) -> str:
     if not report.touched:
         return f"{report.job}: nothing new"
-    return f"{report.job}: {human_many(report.rows, 'row')} for {shown(report.touched)} in {report.seconds:.1f} s"
+    return (
+        f"{report.job}: {human_many(report.rows, 'row')} for {first_and_last(report.touched)} in {report.seconds:.1f} s"
+    )
 
 
 def _hours(scope: Scope, stored: Stored, gained: Change) -> tuple[Any, ...]:

@@ -68,7 +68,7 @@ class SparkTables:
         rows = reader.load(self.log.url(table))
         return rows if where is None else rows.where(where)
 
-    def gained(self, table: Table, task: Task) -> Change:
+    def find_gained(self, table: Table, task: Task) -> Change:
         """The parts of a source that gained rows since the job last ran, by its change data feed; at first, all of them.
 
         What retention deletes and what compaction writes anew is no gain.  Jobs that ask the same are told what one found.
@@ -76,10 +76,10 @@ class SparkTables:
         asked = task.app.partition("/")[2], task.done, task.version
         with self._asking:
             if asked not in self._gained:
-                self._gained[asked] = self._find_gained(table, task)
+                self._gained[asked] = self._read_gained(table, task)
             return self._gained[asked]
 
-    def _find_gained(self, table: Table, task: Task) -> Change:
+    def _read_gained(self, table: Table, task: Task) -> Change:
         columns = list(dict.fromkeys([table.partition_by[0], "cluster"]))
         self.describe(f"{table.name}: what is new")
         if task.done is not None:
@@ -98,7 +98,7 @@ class SparkTables:
 
         How many rows it wrote; None where a newer run has replaced them already.
         """
-        self.describe(f"{table.name}: {shown(parts)}")
+        self.describe(f"{table.name}: {first_and_last(parts)}")
         return self._write(
             table,
             rows,
@@ -160,7 +160,7 @@ def among(column: str, values: Sequence[Any]) -> str:
     return f"{column} IN ({', '.join(literal(v) for v in values)})"
 
 
-def shown(parts: Sequence[Any]) -> str:
+def first_and_last(parts: Sequence[Any]) -> str:
     """The first and the last of these parts, for people."""
     ends = [name_of(parts[0]), name_of(parts[-1])] if parts else []
     return " … ".join(dict.fromkeys(ends))

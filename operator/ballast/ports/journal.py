@@ -122,7 +122,7 @@ def begun_record(begun: Begun | None) -> Record:
     return Record(BEGUN_KEY, None if begun is None else {"at_ms": begun.at_ms, "by": begun.by})
 
 
-def begun_in(records: Iterable[Record]) -> Begun | None:
+def find_begun(records: Iterable[Record]) -> Begun | None:
     """Whether these are of a journal that was begun so, and that no person has acknowledged."""
     for record in records:
         if record.key == BEGUN_KEY and record.value is not None:

@@ -46,7 +46,7 @@ class HeldLease:
         self._surely_until_s = float("-inf")
         self._renew_from_s = float("-inf")
 
-    def written(self, began_s: float) -> None:
+    def extend(self, began_s: float) -> None:
         """A beat whose writing began then is now in the journal."""
         self._surely_until_s = began_s + self._lease_s
         self._renew_from_s = began_s + self._lease_s * RENEW_AT

@@ -263,19 +263,19 @@ class Sandbox:
 
     def pause_broker(self, broker: int) -> None:
         """Freeze a broker: its connections stay open and nothing answers."""
-        self.supervisor.signal(self._known(broker), signal.SIGSTOP)
+        self.supervisor.signal(self._require_node(broker), signal.SIGSTOP)
 
     def resume_broker(self, broker: int) -> None:
         """Let a frozen broker go on."""
-        self.supervisor.signal(self._known(broker), signal.SIGCONT)
+        self.supervisor.signal(self._require_node(broker), signal.SIGCONT)
 
     def start_broker(self, broker: int, *, wait: bool = True) -> None:
         """Start a broker (or controller) that was killed or stopped; by default wait until the broker serves."""
-        self.supervisor.start(self._known(broker))
+        self.supervisor.start(self._require_node(broker))
         if wait and broker in self.broker_ids:
             self.wait_until_ready([broker])
 
-    def _known(self, node: int) -> str:
+    def _require_node(self, node: int) -> str:
         if node not in (*self.broker_ids, *self.spec.controller_ids):
             raise UsageError(
                 f"The sandbox has no broker {node}.", hint=f"It has {', '.join(map(str, self.broker_ids))}."
@@ -283,7 +283,7 @@ class Sandbox:
         return layout.node_name(node)
 
     def _end(self, node: int, how: signal.Signals) -> None:
-        name = self._known(node)
+        name = self._require_node(node)
         self.supervisor.signal(name, how)
         deadline = time.monotonic() + layout.READY_WITHIN_S
         while self.supervisor.running().get(name):

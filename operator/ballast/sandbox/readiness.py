@@ -33,7 +33,7 @@ def wait_for_brokers(
         check()
         missing = {broker for broker, port in wanted.items() if not _accepts(port)}
         if not missing:
-            missing = set(wanted) - _listed(admin)
+            missing = set(wanted) - _list_brokers(admin)
         if not missing:
             return
         if time.monotonic() > deadline:
@@ -87,7 +87,7 @@ def _accepts(port: int) -> bool:
     return True
 
 
-def _listed(admin: AdminClient) -> set[int]:
+def _list_brokers(admin: AdminClient) -> set[int]:
     from confluent_kafka import KafkaException  # noqa: PLC0415
 
     try:

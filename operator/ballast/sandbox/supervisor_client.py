@@ -39,12 +39,12 @@ def start_supervisor(folder: Path, *, owner: int | None) -> SupervisorClient:
     deadline = time.monotonic() + ANSWER_WITHIN_S
     while not (has_supervisor(folder) and (folder / SOCKET).exists()):
         if process.poll() is not None or time.monotonic() > deadline:
-            raise Unavailable(f"The sandbox's supervisor did not start: {_said(folder)}")
+            raise Unavailable(f"The sandbox's supervisor did not start: {_log_end(folder)}")
         time.sleep(0.02)
     return client
 
 
-def _said(folder: Path) -> str:
+def _log_end(folder: Path) -> str:
     try:
         return (folder / "supervisor.log").read_text()[-500:].strip() or "it said nothing."
     except FileNotFoundError:

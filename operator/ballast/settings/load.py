@@ -90,7 +90,7 @@ def validate(tree: Mapping[str, Any]) -> Settings:
         message = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ").rstrip(".")
         raise UsageError(
             f"{where}: {message}{shown}.{more}",
-            hint=f"`ballast config explain {_named(first['loc'])}` says what it means.",
+            hint=f"`ballast config explain {_setting_of(first['loc'])}` says what it means.",
         ) from error
     for one, other, why in _contradictions(settings):
         raise UsageError(f"{one} and {other} contradict each other: {why}.", hint="Change one of the two.")
@@ -109,7 +109,7 @@ def _over_defaults(section: Any, tree: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _named(place: tuple[int | str, ...]) -> str:
+def _setting_of(place: tuple[int | str, ...]) -> str:
     """The setting that a place inside it belongs to."""
     names = [str(part) for part in place]
     while len(names) > 1 and under(Settings, tuple(names[:-1])) is None:

@@ -114,14 +114,14 @@ class SimCluster:
     def _metadata_and_moves(self) -> tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, Change]]:
         """Metadata between two listings of moves, read again while they contradict each other; as the adapters do."""
         world = self.world
-        listed = self._listed()
+        listed = self._list_changes()
         for attempt in range(TORN_READS):
             shown = {
                 name: state
                 for name in sorted(world.seen)
                 if name.topic in world.topics and (state := world.metadata(name)) is not None
             }
-            before, listed = listed, self._listed()
+            before, listed = listed, self._list_changes()
             now = world.clock.monotonic_s()
             self._ended = {n: e for n, e in self._ended.items() if e[1] > now and n not in listed}
             ended = {n: change for n, (change, _) in self._ended.items()}
@@ -134,7 +134,7 @@ class SimCluster:
         # A topic may have been deleted between the reading and now.
         return {n: s for n, s in shown.items() if n.topic in world.topics}, moves
 
-    def _listed(self) -> dict[TopicPartition, Change]:
+    def _list_changes(self) -> dict[TopicPartition, Change]:
         return {n: Change(r.replicas, r.adding, r.removing) for n, r in self.reassignments().items()}
 
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:

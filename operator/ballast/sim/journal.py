@@ -238,7 +238,7 @@ class MemoryJournal:
         for key, data in [*entries, (LEASE_KEY, encode_lease(holder, self._beat))]:
             self._store.write(key, data)
             self._view.apply(key, data)
-        self._held.written(began)
+        self._held.extend(began)
 
     def _require_holder(self) -> Holder:
         if self._holder is None:

@@ -178,7 +178,7 @@ class _Player:
             self.out.moves_ended = 0 if run is None else len(run.moves) - sum(1 for _ in run.open_moves)
         self.out.seconds = self.clock.monotonic_s() - self.began_s
         self.out.bytes_copied = sum(self.world.received.values())
-        self.out.brokers = self.meter.done(self.out.seconds)
+        self.out.brokers = self.meter.finish(self.out.seconds)
         if self.out.died_at_s is not None:
             self.out.after = health_of(self._truth())
         self._tell(f"The run ends: {self.out.status}.")
@@ -217,7 +217,7 @@ class _Player:
         death = self.death
         assert death is not None
         self.out.died_at_s = self.clock.monotonic_s() - self.began_s
-        named = _named(death.brokers)
+        named = _name_brokers(death.brokers)
         self._tell(f"{named} {'die' if len(death.brokers) > 1 else 'dies'}.")
         for broker in sorted(death.brokers):
             self.world.kill(broker)
@@ -239,7 +239,7 @@ class _Player:
         assert self.death is not None
         for broker in sorted(self.death.brokers):
             self.world.start(broker)
-        self._tell(f"{_named(self.death.brokers)} back.")
+        self._tell(f"{_name_brokers(self.death.brokers)} back.")
 
     def _truth(self) -> ClusterState:
         """The partitions in focus as they are, without what they hold: cheap, and no time passes."""
@@ -293,7 +293,7 @@ class _Meter:
             if used > self.peaks[b].disk_peak:
                 self.peaks[b].disk_peak, self.peaks[b].disk_peak_at_s = used, now_s
 
-    def done(self, now_s: float) -> list[BrokerPeak]:
+    def finish(self, now_s: float) -> list[BrokerPeak]:
         """The last reading."""
         self.read(self.world.physics.tick_s, now_s)
         for b, used in self._disks().items():
@@ -374,10 +374,10 @@ def _assumptions(state: ClusterState, loads: Loads, nic_bytes_per_s: float, focu
         out.append(f"min.insync.replicas is 1 for {human_many(untold, 'topic')} of which it is not known.")
     nameless = frozenset(b.id for b in state.brokers if b.alive and b.capacity_bytes < 0)
     if nameless:
-        whose = "any broker" if nameless == state.alive else _named(nameless).lower()
+        whose = "any broker" if nameless == state.alive else _name_brokers(nameless).lower()
         out.append(f"The disk of {whose} never fills: its size is not known.")
     return out
 
 
-def _named(brokers: frozenset[int]) -> str:
+def _name_brokers(brokers: frozenset[int]) -> str:
     return f"Broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, sorted(brokers)))}"

@@ -79,7 +79,7 @@ def open_cluster(
         raise UsageError(f"--timeout must be more than 0 seconds, and {LONGEST_TIMEOUT_S} at most.")
     security = client_security(command_config or settings.command_config, properties)
     zookeeper_client = None if hosts is None else _zookeeper(hosts, security, timeout_s)
-    bootstrap_server = bootstrap_server or _registered(zookeeper_client, security)
+    bootstrap_server = bootstrap_server or _find_registered(zookeeper_client, security)
     parse_servers(bootstrap_server)
     identity = ClusterIdentity(
         expected=cluster_id or settings.id, zookeeper=None if zookeeper_client is None else zookeeper_client.cluster_id
@@ -114,7 +114,7 @@ def _with_zookeeper(brokers: KafkaCluster, zookeeper_client: ZooKeeper) -> Clust
     )
 
 
-def _registered(zookeeper_client: ZooKeeper | None, security: Security) -> str:
+def _find_registered(zookeeper_client: ZooKeeper | None, security: Security) -> str:
     """The brokers that stand in ZooKeeper, where the user named none."""
     from ballast.adapters.zookeeper.brokers import find_brokers  # noqa: PLC0415
 

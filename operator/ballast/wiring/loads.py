@@ -45,14 +45,14 @@ def loads_from_history(state: ClusterState, policy: HistoryPolicy, *, now: datet
 
     model = read_load_model(policy.store, state.cluster_id, topic_ids={t.name: t.topic_id or "" for t in state.topics})
     rows = model_rows(state, model)
-    rates = _measured(model, policy.measure)
+    rates = _measured_rates(model, policy.measure)
     columns = {
         "topic": np.asarray(model.topic.to_numpy(zero_copy_only=False)),
         "partition": model.partition,
         "bytes_in_per_s": np.nan_to_num(rates),
-        "bytes_out_per_s": _sent(state, model, rows, rates, policy.measure),
+        "bytes_out_per_s": _sent_rates(state, model, rows, rates, policy.measure),
         "bytes_read_per_s": _read(model, "mean"),
-        "bytes_written_per_s": np.nan_to_num(_measured(model, "mean")),
+        "bytes_written_per_s": np.nan_to_num(_measured_rates(model, "mean")),
     }
     loads = Loads.from_model(state, columns, assumptions=_sentences(state, model, rows, policy, now))
     if policy.growth_days > 0:
@@ -72,11 +72,11 @@ def model_rows(state: ClusterState, model: ModelColumns) -> Ints:
     return np.where(theirs[order][place] == mine, order[place], -1)
 
 
-def _measured(model: ModelColumns, measure: Measure) -> Figures:
+def _measured_rates(model: ModelColumns, measure: Measure) -> Figures:
     return np.asarray(model.figures[f"bytes_in_{measure}"], np.float64)
 
 
-def _sent(
+def _sent_rates(
     state: ClusterState,
     model: ModelColumns,
     rows: Ints,

@@ -28,7 +28,7 @@ from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import Now, Run, new_run
 from ballast.ports.cluster import ClusterReader, Reassignment
-from ballast.ports.journal import Holder, Journal, Request, begun_in
+from ballast.ports.journal import Holder, Journal, Request, find_begun
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import journal_of, journal_to_look_at, this_process
@@ -104,7 +104,7 @@ def writer(
         log.acquire(me, wait_s=lock_wait_s)
         if request_id is not None:
             _answer_own(log, request_id)
-        if listener is not None and begun_in(log.read()) is not None:
+        if listener is not None and find_begun(log.read()) is not None:
             listener.hear(Note("journal-begun-again"))
     except BaseException:
         log.close()
@@ -206,6 +206,6 @@ def is_settled(opened: OpenCluster, journal: str | None = None) -> bool:
     log = journal_to_look_at(opened, journal)
     try:
         records = log.read()
-        return not load_open_runs(records, _now()) and not load_ledger(records) and begun_in(records) is None
+        return not load_open_runs(records, _now()) and not load_ledger(records) and find_begun(records) is None
     finally:
         log.close()

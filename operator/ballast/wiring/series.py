@@ -63,7 +63,7 @@ class StoredSeries:
         fresh = [p for p in self._board.view.series if p.at_ms > self._kept_ms]
         if figures is None or len(fresh) < AT_ONCE:
             return
-        if self._tried("write", lambda: self._store.write(figures.cluster_id, fresh)):
+        if self._try("write", lambda: self._store.write(figures.cluster_id, fresh)):
             self._kept_ms = fresh[-1].at_ms
 
     def bring_back(self) -> bool:
@@ -76,7 +76,7 @@ class StoredSeries:
             since_ms = self._clock.now_ms() - DAY_MS
             self._series.earlier = self._store.read(figures.cluster_id, since_ms)
 
-        return self._tried("read", read)
+        return self._try("read", read)
 
     def _bring_back(self) -> None:
         board = self._board
@@ -85,7 +85,7 @@ class StoredSeries:
         while not self.bring_back():
             self._clock.sleep(TRY_AGAIN_S)
 
-    def _tried(self, what: str, attempt: Callable[[], None]) -> bool:
+    def _try(self, what: str, attempt: Callable[[], None]) -> bool:
         before = self._problems[what]
         try:
             attempt()

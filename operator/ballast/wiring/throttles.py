@@ -24,7 +24,7 @@ from ballast.executor.journal.ledger import (
     resource_of,
 )
 from ballast.ports.cluster import Outcome
-from ballast.ports.journal import Begun, Record, begun_in
+from ballast.ports.journal import Begun, Record, find_begun
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import journal_of
 
@@ -55,7 +55,7 @@ def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s:
             frozenset(load_ledger(records)),
             frozenset(load_ledger(records, BY_HAND)),
             drains_in(records),
-            begun_in(records),
+            find_begun(records),
         )
     finally:
         log.close()
@@ -144,7 +144,7 @@ def removable(
     return [*lists, *(s for s in stale if s.setting.kind == "broker" and s.setting.name in named)]
 
 
-def named(settings: Iterable[Setting], topics: Collection[str], brokers: Collection[str]) -> set[Setting]:
+def select_settings(settings: Iterable[Setting], topics: Collection[str], brokers: Collection[str]) -> set[Setting]:
     """The settings of these topics and brokers, ``default`` for the cluster-wide one; all where none is named."""
     if not topics and not brokers:
         return set(settings)

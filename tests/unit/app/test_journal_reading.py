@@ -22,7 +22,7 @@ from ballast.core.stock.generate import propose
 from ballast.core.wording import human_bytes
 from ballast.errors import Refused, UsageError
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.rollback import refilled
+from ballast.executor.machine.rollback import refilled_brokers
 from ballast.executor.machine.run import Now, new_run, with_moves
 from ballast.executor.machine.stages import Cancelling, Moving, Planned, Verified
 from ballast.ports.journal import JOURNAL_TOPIC
@@ -121,7 +121,7 @@ def test_a_rollback_that_would_fill_a_drained_broker_is_known_before() -> None:
     run = new_run("r", plan, ExecutionPolicy(), Now(0, 0.0))
     stages = (Verified(), Moving(), Planned(), Cancelling())
     run = with_moves(run, {m.move.name: replace(m, stage=st) for m, st in zip(run.moves.values(), stages, strict=True)})
-    assert refilled(run) == {1, 2}
+    assert refilled_brokers(run) == {1, 2}
 
 
 def test_what_a_rollback_copies_is_known_before() -> None:

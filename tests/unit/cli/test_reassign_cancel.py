@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.executor.scenes import T, scene
 
-from ballast.cli.commands.reassign.cancel import _report, _Told, arrived
+from ballast.cli.commands.reassign.cancel import _report, _Told, find_arrived
 from ballast.core.cluster import TopicPartition
 from ballast.ports.cluster import Reassignment
 
@@ -17,8 +17,8 @@ def test_a_move_that_is_in_flight_no_more_has_ended() -> None:
     """With the replicas that it has now; a deleted topic has none."""
     s = scene({0: (3, 2), 1: (1, 2)}, size_bytes=1e9)
     s.cluster.alter_reassignments({T1: (4, 2)})
-    assert arrived(s.cluster, {T0, T1, GONE}) == {T0: (3, 2), GONE: ()}
-    assert arrived(s.cluster, ()) == {}
+    assert find_arrived(s.cluster, {T0, T1, GONE}) == {T0: (3, 2), GONE: ()}
+    assert find_arrived(s.cluster, ()) == {}
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_bars_show_the_move_and_the_whole(width: int) -> None:
             screen.draw()
 
     s.driver.listen(Both())
-    with screen.shown():
+    with screen.show():
         s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
     text = out.getvalue()
     assert "0 of 1 partition done, 1 in progress" in text

@@ -28,7 +28,7 @@ from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import SimCluster
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Writer
-from ballast.wiring.throttles import as_stale, named, restore, set_by_hand, set_so_far
+from ballast.wiring.throttles import as_stale, restore, select_settings, set_by_hand, set_so_far
 
 LIST = Setting("topic", T, LEADER_REPLICAS)
 RATE = Setting("broker", "1", LEADER_RATE)
@@ -182,10 +182,10 @@ def test_what_was_set_by_hand_on_a_topic_is_forgotten_with_it() -> None:
 def test_settings_are_chosen_by_topic_and_broker() -> None:
     """All without a name; ``default`` is the cluster-wide one."""
     everything = {LIST, RATE, DEFAULT}
-    assert named(everything, (), ()) == everything
-    assert named(everything, (T,), ()) == {LIST}
-    assert named(everything, (), ("default",)) == {DEFAULT}
-    assert named(everything, (T,), ("1",)) == {LIST, RATE}
+    assert select_settings(everything, (), ()) == everything
+    assert select_settings(everything, (T,), ()) == {LIST}
+    assert select_settings(everything, (), ("default",)) == {DEFAULT}
+    assert select_settings(everything, (T,), ("1",)) == {LIST, RATE}
 
 
 def test_a_stale_list_keeps_what_is_added_while_a_person_decides() -> None:

@@ -60,18 +60,18 @@ def rack_b_down() -> Presence:
 def test_a_return_holds_back_the_rest_of_its_rack_and_no_other() -> None:
     """For the quiet time; those that are up, and those of other racks, are not held."""
     back = rack_b_down().see([1, 2], [3, 4], 100, RACKS)
-    assert back.held(50, 149) == {3: (2, 150), 4: (2, 150)}
-    assert back.held(50, 150) == {}
-    assert back.held(0, 100) == {}
+    assert back.held_brokers(50, 149) == {3: (2, 150), 4: (2, 150)}
+    assert back.held_brokers(50, 150) == {}
+    assert back.held_brokers(0, 100) == {}
     alone = Presence().see([2, 3, 4], [1], 0, RACKS).see([2, 3], [1, 4], 10, RACKS).see([2, 3, 4], [1], 20, RACKS)
-    assert alone.held(50, 30) == {}
+    assert alone.held_brokers(50, 30) == {}
 
 
 def test_each_return_of_another_broker_holds_on() -> None:
     """A rack that comes back broker by broker, and slowly."""
     seen = rack_b_down().see([1, 2], [3, 4], 100, RACKS).see([1, 2, 3], [4], 140, RACKS)
-    assert seen.held(50, 160) == {4: (3, 190)}
-    assert seen.see([1, 2, 3, 4], [], 170, RACKS).held(50, 170) == {}
+    assert seen.held_brokers(50, 160) == {4: (3, 190)}
+    assert seen.see([1, 2, 3, 4], [], 170, RACKS).held_brokers(50, 170) == {}
 
 
 def test_a_broker_that_flaps_holds_its_rack_back_once() -> None:
@@ -79,11 +79,14 @@ def test_a_broker_that_flaps_holds_its_rack_back_once() -> None:
     seen = rack_b_down().see([1, 2], [3, 4], 100, RACKS)
     for now_s in range(110, 400, 20):
         seen = seen.see([1], [2, 3, 4], now_s, RACKS).see([1, 2], [3, 4], now_s + 10, RACKS)
-        assert (4 in seen.held(50, now_s + 10)) is (now_s + 10 < 150)
+        assert (4 in seen.held_brokers(50, now_s + 10)) is (now_s + 10 < 150)
     again = seen.see([1, 2, 3, 4], [], 500, RACKS).see([1], [2, 3, 4], 600, RACKS).see([1, 2], [3, 4], 700, RACKS)
-    assert again.held(50, 720) == {3: (2, 750), 4: (2, 750)}
+    assert again.held_brokers(50, 720) == {3: (2, 750), 4: (2, 750)}
 
 
 def test_without_racks_no_return_holds_anything_back() -> None:
     """Which brokers return together is known from racks alone."""
-    assert Presence().see([1, 2, 3], [], 0, {}).see([1], [2, 3], 10, {}).see([1, 2], [3], 20, {}).held(50, 21) == {}
+    assert (
+        Presence().see([1, 2, 3], [], 0, {}).see([1], [2, 3], 10, {}).see([1, 2], [3], 20, {}).held_brokers(50, 21)
+        == {}
+    )

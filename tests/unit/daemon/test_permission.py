@@ -90,12 +90,12 @@ def test_windows_caps_and_cool_down_are_per_kind() -> None:
         AUTO, actions=Actions(moves=ActionPolicy(windows=(window,)), elections=ActionPolicy(per_day=2, cool_down_s=60))
     )
     assert "2026-11-22 01:00 UTC" in permission(ActionKind.MOVES, policy, CALM).sentence
-    used = Acts().started(NOON_MS, "a").started(NOON_MS, "b")
+    used = Acts().add_start(NOON_MS, "a").add_start(NOON_MS, "b")
     at = replace(CALM, acts={ActionKind.ELECTIONS: used})
     assert code(ActionKind.ELECTIONS, policy, at) == "cap-reached"
     tomorrow = replace(at, now_ms=NOON_MS + 86_400_000)
     assert code(ActionKind.ELECTIONS, policy, tomorrow) == "allowed"
-    cooling = replace(tomorrow, acts={ActionKind.ELECTIONS: used.ended(tomorrow.now_ms - 30_000)})
+    cooling = replace(tomorrow, acts={ActionKind.ELECTIONS: used.add_end(tomorrow.now_ms - 30_000)})
     assert code(ActionKind.ELECTIONS, policy, cooling) == "cooling-down"
     assert code(ActionKind.ELECTIONS, policy, replace(cooling, now_ms=cooling.now_ms + 31_000)) == "allowed"
 
@@ -104,7 +104,7 @@ def test_windows_caps_and_cool_down_are_per_kind() -> None:
 def test_what_a_person_approved_waits_for_no_cool_down_and_for_everything_else(kind: ActionKind) -> None:
     """A cool-down keeps the daemon from acting too often by itself; windows and caps are what people set for all."""
     policy = replace(AUTO, actions=Actions(**{kind.value: ActionPolicy(per_day=2, cool_down_s=60)}))
-    cooling = replace(CALM, acts={kind: Acts().started(NOON_MS, "a").ended(NOON_MS - 30_000)})
+    cooling = replace(CALM, acts={kind: Acts().add_start(NOON_MS, "a").add_end(NOON_MS - 30_000)})
     verdict = permission(kind, policy, cooling)
     assert (verdict.code, verdict.may_start(approved=False), verdict.may_start(approved=True)) == (
         "cooling-down",
@@ -112,7 +112,7 @@ def test_what_a_person_approved_waits_for_no_cool_down_and_for_everything_else(k
         True,
     )
     assert "approve" in verdict.sentence
-    capped = replace(cooling, acts={kind: cooling.acts[kind].started(NOON_MS, "b")})
+    capped = replace(cooling, acts={kind: cooling.acts[kind].add_start(NOON_MS, "b")})
     for otherwise in (capped, replace(cooling, pause=Pause(by="Ada", since_ms=NOON_MS)), replace(cooling, run="r1")):
         assert not permission(kind, policy, otherwise).may_start(approved=True)
     assert permission(kind, policy, CALM).may_start(approved=False)
@@ -122,7 +122,7 @@ def test_what_a_person_approved_waits_for_no_cool_down_and_for_everything_else(k
 def test_a_clock_that_jumps_never_stretches_a_cool_down(end: int, cool_down: float) -> None:
     """Whatever the wall clock does, the cool-down is over at the latest its own length after now."""
     policy = replace(AUTO, actions=Actions(moves=ActionPolicy(cool_down_s=cool_down)))
-    acts = {ActionKind.MOVES: Acts().ended(NOON_MS + end)}
+    acts = {ActionKind.MOVES: Acts().add_end(NOON_MS + end)}
     later = replace(CALM, now_ms=max(NOON_MS, NOON_MS + end) + int(cool_down * 1000) + 1, acts=acts)
     assert code(ActionKind.MOVES, policy, later) == "allowed"
 
@@ -149,7 +149,7 @@ def test_only_the_holder_with_a_fresh_reading_ever_acts(
 
 def test_counts_survive_the_journal() -> None:
     """What is written is what is read."""
-    acts = Acts().started(NOON_MS, "a").ended(NOON_MS + 5)
+    acts = Acts().add_start(NOON_MS, "a").add_end(NOON_MS + 5)
     for kept in (acts, Acts()):
         assert read_record(Record("daemon/acts/moves", kept.to_json()), Acts.from_json) == kept
 
@@ -157,6 +157,6 @@ def test_counts_survive_the_journal() -> None:
 @pytest.mark.parametrize("missing", ["day", "starts", "last_end_ms", "run"])
 def test_counts_that_are_not_whole_are_refused_and_named(missing: str) -> None:
     """A missing count is not 0: the caps of the day would begin anew."""
-    value = Acts().started(NOON_MS, "a").ended(NOON_MS + 5).to_json()
+    value = Acts().add_start(NOON_MS, "a").add_end(NOON_MS + 5).to_json()
     with pytest.raises(Corrupt, match=f"daemon/acts/moves: '{missing}'"):
         read_record(Record("daemon/acts/moves", {k: v for k, v in value.items() if k != missing}), Acts.from_json)

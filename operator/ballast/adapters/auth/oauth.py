@@ -212,7 +212,7 @@ class ClientCredentials:
                     raise http.client.IncompleteRead(answer, response.length)
         except urllib.error.HTTPError as failure:
             with failure:
-                raise self._refused(failure) from None
+                raise self._failure_of(failure) from None
         except (OSError, http.client.HTTPException) as failure:
             raise self._unreachable(failure) from None
         return self._token(_document(answer))
@@ -248,7 +248,7 @@ class ClientCredentials:
         life_s = _finite(document.get("expires_in"))
         return Token(value, _expiry(value) if life_s is None else time.time() + life_s)
 
-    def _refused(self, failure: urllib.error.HTTPError) -> BallastError:
+    def _failure_of(self, failure: urllib.error.HTTPError) -> BallastError:
         """What an HTTP status other than success means."""
         status = failure.code
         if status >= 500 or status == _MANY_REQUESTS:

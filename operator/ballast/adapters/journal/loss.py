@@ -60,7 +60,7 @@ class TopicMark:
         """A record of ours was given this offset; raises ``JournalLost`` where another record had it before."""
         if offset < self._end:
             self.how_lost = "truncated"
-            raise self._truncated(offset)
+            raise self._truncation(offset)
         self._seen, self._end = True, offset + 1
 
     def look(self, admin: AdminClient, *, now: bool = False) -> None:
@@ -90,7 +90,7 @@ class TopicMark:
         if (loss := self._compare_id(admin)) is not None:
             return loss, False
         end = self._high_watermark(admin)
-        return (self._truncated(end) if end is not None and end < self._end else None), end is not None
+        return (self._truncation(end) if end is not None and end < self._end else None), end is not None
 
     def _compare_id(self, admin: AdminClient) -> JournalLost | None:
         found = self._find_id(admin)
@@ -110,7 +110,7 @@ class TopicMark:
                 )
         return None
 
-    def _truncated(self, end: int) -> JournalLost:
+    def _truncation(self, end: int) -> JournalLost:
         return JournalLost(
             "truncated",
             f"{self._topic} lost its newest records: it ended at offset {self._end} and then at {end}.",

@@ -31,7 +31,7 @@ from ballast.adapters.kafka import log_dirs as log_dir_requests
 from ballast.adapters.kafka import log_ends as log_end_requests
 from ballast.adapters.kafka import reassignments as reassignment_requests
 from ballast.adapters.kafka.confluent import Admin, no_cluster_yet
-from ballast.adapters.kafka.kafka_python import Wire, denied, raise_for
+from ballast.adapters.kafka.kafka_python import Wire, denial_of, raise_for
 from ballast.adapters.kafka.kafka_python_parts import DescribeClusterRequest, DescribeQuorumRequest, MetadataRequest
 from ballast.adapters.kafka.responses import (
     Metadata,
@@ -370,7 +370,7 @@ class KafkaCluster:
             return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
 
         codes = {t.error_code for t in self._wire.ask("topics", make).topics}
-        return (Gap("cluster", "topics", denied("topics").message),) if _TOPIC_FORBIDDEN in codes else ()
+        return (Gap("cluster", "topics", denial_of("topics").message),) if _TOPIC_FORBIDDEN in codes else ()
 
     def _list_moves(self) -> dict[TopicPartition, Change] | None:
         """The moves in progress; None where the cluster cannot say."""

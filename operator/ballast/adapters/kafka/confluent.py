@@ -24,7 +24,7 @@ from ballast.adapters.kafka import librdkafka
 from ballast.adapters.kafka.diagnosis import first_to_answer, parse_servers
 from ballast.adapters.kafka.identity import ClusterIdentity
 from ballast.adapters.kafka.retry import RetryPolicy
-from ballast.adapters.kafka.rights import forbidden
+from ballast.adapters.kafka.rights import explain_denial
 from ballast.core.cluster import UNKNOWN, ConfigValue, TopicPartition
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
 from ballast.ports.cluster import ConfigResource, Offsets
@@ -315,7 +315,7 @@ def _translate(what: str, error: KafkaError, security: Security) -> BallastError
             hint="Check the client properties (--command-config).",
         )
     if error.code() in _FORBIDDEN:
-        sentence, hint = forbidden(what)
+        sentence, hint = explain_denial(what)
         return AuthorizationFailed(sentence, hint=hint)
     if error.code() == KafkaError.NOT_CONTROLLER:
         return _ControllerMoved(f"Request for {what} failed: the cluster is electing a controller.")

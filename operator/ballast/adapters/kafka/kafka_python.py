@@ -30,7 +30,7 @@ from ballast.adapters.kafka.kafka_python_parts import (
     kafka_errors,
 )
 from ballast.adapters.kafka.retry import RetryPolicy
-from ballast.adapters.kafka.rights import forbidden
+from ballast.adapters.kafka.rights import explain_denial
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
 
 # kafka-python logs every failed connection as an error of its own; Ballast reports failures once, in its own words.
@@ -314,7 +314,7 @@ class Wire:
     def _translate(self, what: str, broker: int | None, failure: kafka_errors.KafkaError) -> BallastError:
         who = "the cluster" if broker is None else f"broker {broker}"
         if isinstance(failure, kafka_errors.AuthorizationError):
-            return denied(what)
+            return denial_of(what)
         if isinstance(failure, kafka_errors.SaslAuthenticationFailedError | kafka_errors.UnsupportedSaslMechanismError):
             return self._not_let_in(failure)
         if isinstance(failure, kafka_errors.UnsupportedVersionError):
@@ -347,9 +347,9 @@ def plain(failure: kafka_errors.KafkaError) -> str:
     return text or name
 
 
-def denied(what: str) -> AuthorizationFailed:
+def denial_of(what: str) -> AuthorizationFailed:
     """The cluster knows us and forbids this."""
-    sentence, hint = forbidden(what)
+    sentence, hint = explain_denial(what)
     return AuthorizationFailed(sentence, hint=hint)
 
 
@@ -364,7 +364,7 @@ def raise_for(code: int, what: str, message: str | None = None) -> None:
         return
     kind = kafka_errors.for_code(code)
     if issubclass(kind, kafka_errors.AuthorizationError):
-        raise denied(what)
+        raise denial_of(what)
     sentence = f"Request for {what} failed: the cluster answered {code_name(code)}{f': {message}' if message else ''}."
     if issubclass(kind, kafka_errors.RetriableError):
         raise Unavailable(sentence)

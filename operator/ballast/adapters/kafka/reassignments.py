@@ -61,7 +61,7 @@ def alter_reassignments(
         except BallastError as failure:
             if not sent:
                 raise
-            return outcomes | _unanswered(names[at:], failure.message)
+            return outcomes | _missing_answers(names[at:], failure.message)
         sent += len(chunk)
     return outcomes
 
@@ -92,7 +92,9 @@ def _alter_chunk(wire: Wire, targets: Targets, *, allow: bool, flag: bool) -> di
         for t in response.responses
         for p in t.partitions
     }
-    return _unanswered([n for n in targets if n not in outcomes], "the answer leaves this partition out") | outcomes
+    return (
+        _missing_answers([n for n in targets if n not in outcomes], "the answer leaves this partition out") | outcomes
+    )
 
 
 def _topics(targets: Targets) -> list[Any]:
@@ -112,7 +114,7 @@ def _outcome(code: int, message: str | None) -> Outcome:
     return Outcome(ok=False, code=code_name(code), message=explain(code_name(code), message, "a reassignment"))
 
 
-def _unanswered(names: Sequence[TopicPartition], message: str) -> dict[TopicPartition, Outcome]:
+def _missing_answers(names: Sequence[TopicPartition], message: str) -> dict[TopicPartition, Outcome]:
     return dict.fromkeys(names, Outcome(ok=False, code="NO_ANSWER", message=message))
 
 

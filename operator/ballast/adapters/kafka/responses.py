@@ -247,8 +247,8 @@ def read_dirs(response: Any) -> tuple[LogDir, ...]:
     return tuple(
         LogDir(
             path=r.log_dir,
-            total_bytes=_known(r.total_bytes),
-            usable_bytes=_known(r.usable_bytes),
+            total_bytes=_figure_or_unknown(r.total_bytes),
+            usable_bytes=_figure_or_unknown(r.usable_bytes),
             cordoned=bool(r.is_cordoned),
             error=code_name(r.error_code) if r.error_code else None,
         )
@@ -256,7 +256,7 @@ def read_dirs(response: Any) -> tuple[LogDir, ...]:
     )
 
 
-def _known(figure: int | None) -> int:
+def _figure_or_unknown(figure: int | None) -> int:
     return UNKNOWN if figure is None or figure < 0 else figure
 
 

@@ -25,7 +25,7 @@ def right_for(what: str) -> str | None:
     return next((right for words, right in _RIGHTS if what.startswith(words)), None)
 
 
-def forbidden(what: str) -> tuple[str, str]:
+def explain_denial(what: str) -> tuple[str, str]:
     """The sentence and the hint for a question that the cluster forbids."""
     right = right_for(what)
     takes = f": it takes {right}" if right else ""

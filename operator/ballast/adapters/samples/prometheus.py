@@ -162,7 +162,7 @@ class BrokerNames:
         """The broker that the surest label names."""
         for label in self._policy.broker_labels:
             value = labels.get(label)
-            found = self._named(value, pod=label in POD_LABELS) if value else None
+            found = self._find_broker(value, pod=label in POD_LABELS) if value else None
             if found is not None:
                 return found
         return None
@@ -174,7 +174,7 @@ class BrokerNames:
         some = ", ".join(sorted(self._strange)[:3])
         return [f"No series matches a broker (found: {some}): see broker_labels and brokers of load.prometheus."]
 
-    def _named(self, value: str, *, pod: bool) -> int | None:
+    def _find_broker(self, value: str, *, pod: bool) -> int | None:
         if value in self._policy.brokers:
             return self._policy.brokers[value]
         if value.isdigit():

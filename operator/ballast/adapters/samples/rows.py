@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ballast.adapters.samples.arrow_schema import arrow_schema
 from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState
-from ballast.core.cluster.external_load import BrokerFigures, consumed_per_partition
+from ballast.core.cluster.external_load import BrokerFigures, consumer_bytes_per_s
 from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, MinuteSample, Table
 from ballast.core.samples.rates import Measured
 
@@ -51,25 +51,25 @@ def _partitions(sample: MinuteSample, measured: Measured) -> dict[str, Any]:
         "topic": pa.array([name for name, _ in s.topics], pa.string()).take(topic),
         "topic_id": pa.array([topic_id for _, topic_id in s.topics], pa.string()).take(topic),
         "partition": p.number,
-        "leader": _known(p.leader, p.leader != NO_LEADERSHIP_RECORD),
-        "leader_before": _known(measured.leader_before, measured.leader_before > NO_LEADERSHIP_RECORD),
-        "preferred_leader": _preferred(s.state),
+        "leader": _with_nulls(p.leader, p.leader != NO_LEADERSHIP_RECORD),
+        "leader_before": _with_nulls(measured.leader_before, measured.leader_before > NO_LEADERSHIP_RECORD),
+        "preferred_leader": _preferred_leaders(s.state),
         "deleting": s.deleting,
-        "earliest_offset": _known(s.earliest, s.earliest >= 0),
-        "end_offset": _known(s.high_watermark, s.high_watermark >= 0),
+        "earliest_offset": _with_nulls(s.earliest, s.earliest >= 0),
+        "end_offset": _with_nulls(s.high_watermark, s.high_watermark >= 0),
         "seconds": _finite(rates.seconds),
         "bytes_in": _finite(rates.bytes_per_s),
         "records_in": _finite(rates.records_per_s),
         "bytes_out": _bytes_out(s),
         "replicas": _lists(s.state, p.replica),
         "in_sync": _lists(s.state, p.in_sync),
-        "size_bytes": _lists(s.state, _known(p.size_bytes, p.size_bytes >= 0)),
-        "lag_records": _lists(s.state, _known(p.lag, p.lag >= 0)),
+        "size_bytes": _lists(s.state, _with_nulls(p.size_bytes, p.size_bytes >= 0)),
+        "lag_records": _lists(s.state, _with_nulls(p.lag, p.lag >= 0)),
         "log_dir": _lists(s.state, _paths(s.state)),
     }
 
 
-def _known(values: Any, known: Any) -> Any:
+def _with_nulls(values: Any, known: Any) -> Any:
     return pa.array(values, mask=~known)
 
 
@@ -83,7 +83,7 @@ def _lists(state: ClusterState, values: Any) -> Any:
     return pa.ListArray.from_arrays(pa.array(state.partitions.start, pa.int32()), flat)
 
 
-def _preferred(state: ClusterState) -> Any:
+def _preferred_leaders(state: ClusterState) -> Any:
     """The first replica that is not on its way out."""
     p = state.partitions
     owner = np.repeat(np.arange(len(p)), np.diff(p.start))
@@ -91,7 +91,7 @@ def _preferred(state: ClusterState) -> Any:
     stays = ~p.removing
     # Written back to front so that the first replica that stays is the one that remains.
     preferred[owner[stays][::-1]] = p.replica[stays][::-1]
-    return _known(preferred, preferred != UNKNOWN)
+    return _with_nulls(preferred, preferred != UNKNOWN)
 
 
 def _paths(state: ClusterState) -> Any:
@@ -105,7 +105,7 @@ def _paths(state: ClusterState) -> Any:
     if not len(ids) or not paths:
         return pa.nulls(len(p.replica), pa.string())
     known = (ids[slot] == p.replica) & (p.log_dir >= 0) & (p.log_dir < held[slot])
-    return pa.array(paths, pa.string()).take(_known(np.where(known, first[slot] + p.log_dir, 0), known))
+    return pa.array(paths, pa.string()).take(_with_nulls(np.where(known, first[slot] + p.log_dir, 0), known))
 
 
 def _bytes_out(s: MinuteSample) -> Any:
@@ -118,8 +118,8 @@ def _bytes_out(s: MinuteSample) -> Any:
     size = np.zeros(len(p), np.int64)
     size[owner[led]] = p.size_bytes[led]
     names = [name for name, _ in s.topics]
-    rates = consumed_per_partition(s.external, names, topic=p.topic, leader=p.leader, led_size=size)
-    return _known(rates, rates >= 0)
+    rates = consumer_bytes_per_s(s.external, names, topic=p.topic, leader=p.leader, led_size=size)
+    return _with_nulls(rates, rates >= 0)
 
 
 def _brokers(s: MinuteSample) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from ballast.core.cluster import ClusterState
-from ballast.core.cluster.external_load import ExternalLoad, produced
+from ballast.core.cluster.external_load import ExternalLoad, producer_bytes_per_s
 from ballast.core.cluster.log_ends import holders, lags, tiered_leaders
 from ballast.core.samples import MinuteSample, offset_columns
 from ballast.errors import BallastError, Unavailable
@@ -81,7 +81,7 @@ def take(
         missing = joined.missing if joined else ()
     except Unavailable as away:
         joined, missing = None, (str(away),)
-    incoming = None if joined is None else produced(joined, state.alive)
+    incoming = None if joined is None else producer_bytes_per_s(joined, state.alive)
     taken = MinuteSample(
         state,
         earliest=earliest,

@@ -64,7 +64,7 @@ class ZooKeeperWrites:
         """Start as many of the moves as one znode holds; the others answer that something is in the way."""
         outcomes = {name: NO_CANCEL for name, target in targets.items() if target is None}
         wanted = {name: target for name, target in targets.items() if target is not None}
-        outcomes |= self._refused(wanted, allow_replication_factor_change=allow_replication_factor_change)
+        outcomes |= self._refusals(wanted, allow_replication_factor_change=allow_replication_factor_change)
         wanted = {name: target for name, target in wanted.items() if name not in outcomes}
         if not wanted:
             return outcomes
@@ -79,10 +79,10 @@ class ZooKeeperWrites:
 
     def _begin(self, entries: Sequence[Mapping[str, Any]]) -> bool:
         """Write the batch once the place is free; False when it did not become free in time."""
-        with self._speaking(), self._lock.held() as writer:
+        with self._speaking(), self._lock.hold() as writer:
             return wait_until_gone(writer.client, REASSIGN, self._wait_s) and writer.create(REASSIGN, body(entries))
 
-    def _refused(
+    def _refusals(
         self, targets: Mapping[TopicPartition, tuple[int, ...]], *, allow_replication_factor_change: bool
     ) -> dict[TopicPartition, Outcome]:
         """What the controller does not check and newer ones do, with their words."""
@@ -134,7 +134,7 @@ class ZooKeeperWrites:
     def _hold(
         self, preferred: Mapping[TopicPartition, int], piece: Sequence[Mapping[str, Any]]
     ) -> dict[TopicPartition, Outcome]:
-        with self._speaking(), self._lock.held() as writer:
+        with self._speaking(), self._lock.hold() as writer:
             begun = wait_until_gone(writer.client, ELECTION, ELECTION_S) and writer.create(ELECTION, body(piece))
             if not begun or not wait_until_gone(writer.client, ELECTION, ELECTION_S):
                 late = Outcome(False, "REQUEST_TIMED_OUT", "The controller does not take elections from ZooKeeper.")

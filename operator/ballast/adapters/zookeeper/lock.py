@@ -33,7 +33,7 @@ class ZooKeeperLock:
         self._wait_s = wait_s
 
     @contextmanager
-    def held(self) -> Iterator[GuardedWriter]:
+    def hold(self) -> Iterator[GuardedWriter]:
         """Hold the lock for the block; raises ``LockHeld`` naming the other when it is not given up in time."""
         client = self._client()
         token = f"{LOCK}.{uuid.uuid4().hex}"

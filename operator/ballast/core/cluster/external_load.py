@@ -43,14 +43,14 @@ class ExternalLoad:
     """What was asked for and did not come, one sentence each."""
 
 
-def produced(load: ExternalLoad, brokers: Iterable[int]) -> float | None:
+def producer_bytes_per_s(load: ExternalLoad, brokers: Iterable[int]) -> float | None:
     """Bytes per second from producers to these brokers together; None where the figure of one is unknown."""
     figures = [load.brokers[b].bytes_in if b in load.brokers else None for b in brokers]
     known = [figure for figure in figures if figure is not None]
     return sum(known) if known and len(known) == len(figures) else None
 
 
-def consumed_per_partition(
+def consumer_bytes_per_s(
     load: ExternalLoad, topics: Sequence[str], *, topic: SmallInts, leader: SmallInts, led_size: Ints
 ) -> npt.NDArray[np.float32]:
     """Bytes per second to consumers of each partition, ``UNKNOWN`` where its leader's figure for the topic is.

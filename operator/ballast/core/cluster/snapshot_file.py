@@ -32,7 +32,7 @@ from ballast.core.cluster.state import (
     Partitions,
     Topic,
 )
-from ballast.core.document_errors import refuse_repeated_keys, refused
+from ballast.core.document_errors import refusal, refuse_repeated_keys
 from ballast.core.planner.cross_rack.traffic import SELECTOR
 from ballast.core.planner.loads import BYTES_IN, BYTES_OUT, CPU, Loads
 from ballast.core.throttles import LISTS, RATES
@@ -164,7 +164,7 @@ def loads(text: str | bytes, *, source: str = "the snapshot") -> Snapshot:
         f: Line = SchemaValidator(cast("CoreSchema", FILE)).validate_json(text, strict=True)
     except ValidationError as error:
         version, what = ("version", VERSION), "a Ballast snapshot"
-        raise refused(error, source=source, what=what, hint=HINT, form="format", version=version) from None
+        raise refusal(error, source=source, what=what, hint=HINT, form="format", version=version) from None
     # Each key has its colon, and nearly all keys are the partitions': where there are no other colons no key is there twice.
     head = to_json(f, exclude={"partitions"}).count(b":")
     keys = head + 1 + sum(map(len, f["partitions"]))
@@ -201,8 +201,8 @@ def _broker_out(state: ClusterState, b: Broker) -> dict[str, Any]:
         out["log_dirs"] = [
             {
                 "path": d.path,
-                "total_bytes": _known(d.total_bytes),
-                "usable_bytes": _known(d.usable_bytes),
+                "total_bytes": _figure_or_none(d.total_bytes),
+                "usable_bytes": _figure_or_none(d.usable_bytes),
                 "cordoned": d.cordoned,
                 "error": d.error,
             }
@@ -220,7 +220,7 @@ def _topic_out(t: Topic) -> dict[str, Any]:
         "name": t.name,
         "internal": t.internal,
         "deleting": t.deleting,
-        "min_isr": _known(t.min_isr),
+        "min_isr": _figure_or_none(t.min_isr),
         "configs": _values(t.configs, TOPIC_CONFIGS),
     }
 
@@ -236,13 +236,13 @@ def _partition_out(snapshot: Snapshot, row: int) -> dict[str, Any]:
         "leader": int(p.leader[row]),
         "replicas": list(state.replicas(row)),
         "isr": list(state.isr(row)),
-        "sizes": [_known(s) for s in p.size_bytes[run].tolist()],
+        "sizes": [_figure_or_none(s) for s in p.size_bytes[run].tolist()],
     }
     for key, flags in (("adding", p.adding), ("removing", p.removing), ("offline", p.offline)):
         if bool(flags[run].any()):
             out[key] = p.replica[run][flags[run]].tolist()
     if bool((p.log_dir[run] >= 0).any()):
-        out["log_dirs"] = [_known(d) for d in p.log_dir[run].tolist()]
+        out["log_dirs"] = [_figure_or_none(d) for d in p.log_dir[run].tolist()]
     if BYTES_IN in load.known:
         out["in"] = int(load.bytes_in_per_s[row])
     if BYTES_OUT in load.known:
@@ -256,7 +256,7 @@ def _partition_out(snapshot: Snapshot, row: int) -> dict[str, Any]:
     return out
 
 
-def _known(figure: int) -> int | None:
+def _figure_or_none(figure: int) -> int | None:
     return figure if figure >= 0 else None
 
 

@@ -287,7 +287,7 @@ class ClusterState:
         run = slice(p.start[row], p.start[row + 1])
         return tuple(p.replica[run][~p.removing[run]].tolist())
 
-    def settled(self, row: int) -> tuple[int, ...]:
+    def settled_replicas(self, row: int) -> tuple[int, ...]:
         """The replicas before the move in progress, in the order the union shows (Kafka may have changed it)."""
         p = self.partitions
         run = slice(p.start[row], p.start[row + 1])

@@ -36,7 +36,7 @@ def repairs(move: Move, state: ClusterState, row: int) -> bool:
     """Does this move replace or drop a replica that is offline or out of sync?"""
     healthy = set(state.isr(row)) & state.alive
     leaving = set(move.removing)
-    return any(b not in healthy and b in leaving for b in state.settled(row))
+    return any(b not in healthy and b in leaving for b in state.settled_replicas(row))
 
 
 def unhealthy_partitions(state: ClusterState, moves: Mapping[TopicPartition, Move]) -> Unhealthy:
@@ -57,7 +57,7 @@ def unhealthy_partitions(state: ClusterState, moves: Mapping[TopicPartition, Mov
             continue
         isr = state.isr(row)
         isrs[name] = isr
-        for broker in state.settled(row):
+        for broker in state.settled_replicas(row):
             neighbours.setdefault(broker, name)
         if minima[row] == UNKNOWN:
             unknown = unknown or name
@@ -117,7 +117,7 @@ class _Unknown:
         if broker.id in self.silent and not broker.log_dirs:
             return verdict(code, broker.id, cause="silent", broker=broker.id, partition=move.name)
         if broker.id in self.silent:
-            return verdict(code, broker.id, broker=broker.id, partition=move.name, failed=_failed(broker))
+            return verdict(code, broker.id, broker=broker.id, partition=move.name, failed=_failed_dirs(broker))
         if broker.id in self.unsized:
             other = self.unsized[broker.id]
             return verdict(code, broker.id, cause="unsized", broker=broker.id, partition=move.name, other=other)
@@ -233,7 +233,7 @@ def _no_room(
         if (refusal := unknown.verdict(move, broker)) is not None:
             return refusal
         if size == UNKNOWN:
-            held = state.settled(state.index[move.name])
+            held = state.settled_replicas(state.index[move.name])
             return verdict("size-unknown", move.name, partition=move.name, replicas=tuple(held))
     return _full(move, broker, size, room)
 
@@ -291,7 +291,7 @@ def _present_size(state: ClusterState, name: TopicPartition) -> int:
     return int(p.size_bytes[p.start[row] : p.start[row + 1]].max())
 
 
-def _failed(broker: Broker) -> tuple[str, ...]:
+def _failed_dirs(broker: Broker) -> tuple[str, ...]:
     return tuple(d.path for d in broker.log_dirs if d.failed)
 
 
@@ -309,7 +309,7 @@ def _full(move: Move, broker: Broker, size: int, room: Mapping[Place, int]) -> V
                 partition=move.name,
                 free=max(free, 0),
                 size=size,
-                failed=_failed(broker),
+                failed=_failed_dirs(broker),
             )
     return None
 

@@ -43,11 +43,11 @@ class Resource:
     unit: str = ""
     """``bytes``, ``bytes/s``, ``cpu`` (in ``CPU_UNIT``) or empty, for printing."""
 
-    def aimed_at(self, policy: PlannerPolicy) -> float:
+    def aim(self, policy: PlannerPolicy) -> float:
         """How far from its fair share a broker may be after a plan, as a fraction of that share."""
         return policy.band_of(self.name) + self.idle
 
-    def tolerated(self, policy: PlannerPolicy) -> float:
+    def tolerance(self, policy: PlannerPolicy) -> float:
         """How far from its fair share a broker may be before a plan is made, as a fraction of that share."""
         return policy.trigger_of(self.name) + self.idle
 

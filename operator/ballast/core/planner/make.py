@@ -21,7 +21,7 @@ from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem.problem import Problem, loads_before, problem_of
 from ballast.core.planner.problem.question import Question
 from ballast.core.planner.problem.scope import Scope, scope_of
-from ballast.core.planner.report.obstacles import left_as_they_are, obstacles_of, stuck_below_min_isr, waived
+from ballast.core.planner.report.obstacles import explain_left_rows, find_waived, obstacles_of, stuck_below_min_isr
 from ballast.core.planner.report.summary import summary_of
 from ballast.core.planner.request import dump_request
 from ballast.core.planner.search.found import Found
@@ -65,7 +65,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         if at_rest and reach is None
         else obstacles_of(question, asked, found, moves, reach) + tight
     )
-    waiving, told = waived(state, problem), isinstance(intent, Balance | Leaders)
+    waiving, told = find_waived(state, problem), isinstance(intent, Balance | Leaders)
     if told:
         obstacles = waiving + obstacles
     bound_bytes, bound_method = _bound(problem, policy, scope, moves, after, cur)
@@ -81,7 +81,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         in_order=found.in_order,
         assumptions=loads.assumptions
         + problem.assumptions
-        + left_as_they_are(state, scope)
+        + explain_left_rows(state, scope)
         + (cross_rack.notes(state, loads, policy.cross_rack) if cheap else ())
         + ((WAITS,) if found.in_order else ())
         + tuple(f"Topic {w.values['topic']}: {w.detail}." for w in waiving if not told),

@@ -56,7 +56,7 @@ def moves_of(question: Question, problem: Problem, cur: SmallInts) -> tuple[tupl
         place = 0 if set(old) == set(new) else 1 if reason.code in REPAIRS else 2
         ranked.append(((place, -rank, row), move))
     ranked.sort(key=lambda pair: pair[0])
-    return tuple(move for _, move in ranked), _carried(problem, before, changes, cur)
+    return tuple(move for _, move in ranked), _loads_after(problem, before, changes, cur)
 
 
 def least_known(bound_bytes: int, moves: tuple[Move, ...]) -> int:
@@ -67,7 +67,7 @@ def least_known(bound_bytes: int, moves: tuple[Move, ...]) -> int:
 def _changes(problem: Problem, cur: SmallInts, *, in_place: bool) -> list[Change]:
     """Rows whose list differs; ``in_place`` leaves each place of the list to the broker that takes it over."""
     out = []
-    rows = _changed(problem, cur)
+    rows = _changed_rows(problem, cur)
     runs = [a[i].tolist() for a in (problem.old_start, problem.start) for i in (rows, rows + 1)]
     before, after = problem.old.tolist(), cur.tolist()
     for row, old_from, old_to, new_from, new_to in zip(rows.tolist(), *runs, strict=True):
@@ -78,7 +78,7 @@ def _changes(problem: Problem, cur: SmallInts, *, in_place: bool) -> list[Change
     return out
 
 
-def _changed(problem: Problem, cur: SmallInts) -> Ints:
+def _changed_rows(problem: Problem, cur: SmallInts) -> Ints:
     """Rows whose list differs; a list that lacks a broker stays as it was."""
     counts, old_counts = np.diff(problem.start), np.diff(problem.old_start)
     if bool((counts == old_counts).all()):
@@ -99,7 +99,7 @@ def _in_order(old: list[int], new: list[int]) -> list[int]:
     return [new[0], *stay, *(b for b in new[1:] if b not in old)]
 
 
-def _carried(problem: Problem, before: Ints, changes: list[Change], cur: SmallInts) -> Ints:
+def _loads_after(problem: Problem, before: Ints, changes: list[Change], cur: SmallInts) -> Ints:
     """Loads by broker once the old lists' are taken away and the new ones' put on."""
     load = before.copy()
     rows = np.array([row for row, _, _ in changes], np.int64)
@@ -150,7 +150,7 @@ class _Forced:
     def __post_init__(self) -> None:
         self.leave = self.problem.scope.leave.tolist()
         self.rack = self.problem.rack.tolist()
-        self.crowded = _crowded(self.problem) if self.problem.scope.repair_rules else set()
+        self.crowded = _find_crowded(self.problem) if self.problem.scope.repair_rules else set()
 
     def reason(self, row: int, old: list[int], gone: list[int], come: list[int]) -> Reason | None:
         """The cause, or None where balance is the only reason."""
@@ -160,7 +160,7 @@ class _Forced:
         if isinstance(intent, ChangeReplicationFactor) and len(gone) != len(come):
             return Reason("replication-factor", f"from {len(old)} to {human_many(intent.to, 'replica')}")
         leaving = [b for b in gone if self.leave[b]]
-        repaired = self._leaving(leaving[0]) if leaving else self._ruled(row, old, gone)
+        repaired = self._leaving(leaving[0]) if leaving else self._rule_reason(row, old, gone)
         if repaired is not None:
             return repaired
         if gone and self._shared_rack(row, old, gone):
@@ -185,7 +185,7 @@ class _Forced:
                 word, what = ("draining", "is draining") if b.alive else ("broker-down", "is down")
                 return Reason(word, f"broker {b.id} {what}")
 
-    def _ruled(self, row: int, old: list[int], gone: list[int]) -> Reason | None:
+    def _rule_reason(self, row: int, old: list[int], gone: list[int]) -> Reason | None:
         """The rule of its own topic that it broke."""
         classes, brokers = self.problem.scope.classes, self.state.brokers
         c = int(classes.of[row])
@@ -209,7 +209,7 @@ class _Forced:
         return any(racks.count(self.rack[b]) > limit for b in gone)
 
 
-def _crowded(problem: Problem) -> set[tuple[int, int]]:
+def _find_crowded(problem: Problem) -> set[tuple[int, int]]:
     classes = problem.scope.classes
     row = np.repeat(np.arange(len(problem.old_start) - 1), np.diff(problem.old_start))
     topic = classes.counted[row].astype(np.int64)

@@ -160,11 +160,11 @@ def _nearest(usable: Sequence[Broker], present: Sequence[tuple[int, ...]], facto
     first = present[0][0]
     starts = [order.index(first)] if first in order else range(n) if n * n * len(present) <= TRIES else [0]
 
-    def changed(start: int, shift: int) -> tuple[int, int, int]:
+    def count_changes(start: int, shift: int) -> tuple[int, int, int]:
         found = assign_replicas(usable, len(present), factor, start_index=start, replica_shift=shift)
         return sum(found[i] != members for i, members in enumerate(present)), start, shift
 
-    _, start, shift = min(changed(start, shift) for start in starts for shift in range(n))
+    _, start, shift = min(count_changes(start, shift) for start in starts for shift in range(n))
     return assign_replicas(usable, len(present), factor, start_index=start, replica_shift=shift)
 
 

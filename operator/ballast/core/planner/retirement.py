@@ -52,7 +52,7 @@ def next_step(
     leadership: bool = True,
 ) -> Step:
     """What to do now; ``leadership=False`` passes that phase over, for a caller who has tried it in vain."""
-    named = _named(brokers)
+    named = _name_brokers(brokers)
     demoted = plan(state, Demote(brokers=brokers), loads=loads, policy=policy)
     if leadership and not demoted.is_empty:
         count = len({*(m.name for m in demoted.moves), *demoted.elections})
@@ -62,7 +62,7 @@ def next_step(
     if emptied.moves:
         go = f"{human_many(len(emptied.moves), 'replica')} {'goes' if len(emptied.moves) == 1 else 'go'} to others."
         return Step(Phase.DATA, f"{named}: {go}", f"Then {go}", emptied)
-    held, moving = held_by(state, brokers), held_by(state, brokers, moving=True)
+    held, moving = count_held(state, brokers), count_held(state, brokers, moving=True)
     if moving:
         busy = f"{moving:,} partitions on it are being moved already."
         return Step(Phase.WAITING, f"{named}: {busy}", f"Then it waits: {busy}")
@@ -75,7 +75,7 @@ def next_step(
     return Step(Phase.SAFE, f"{named} {stops}", f"Then it {stops}")
 
 
-def held_by(state: ClusterState, brokers: frozenset[int], *, moving: bool = False) -> int:
+def count_held(state: ClusterState, brokers: frozenset[int], *, moving: bool = False) -> int:
     """Partitions with a replica on these brokers, unions of moves in flight included; ``moving``: only those in flight."""
     p = state.partitions
     row = np.repeat(np.arange(len(p)), np.diff(p.start))
@@ -90,5 +90,5 @@ def _besides(state: ClusterState, brokers: frozenset[int]) -> str:
     return " It is the active controller now; another takes over when it stops." if active else ""
 
 
-def _named(brokers: frozenset[int]) -> str:
+def _name_brokers(brokers: frozenset[int]) -> str:
     return f"Broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, sorted(brokers)))}"

@@ -158,7 +158,7 @@ def _empty(before: Readings, row: Ints) -> dict[str, Any]:
     return {name: np.full((len(row), *old.shape[1:]), UNKNOWN, old.dtype) for name, old in shapes.items()}
 
 
-def _led(replica: Ints, size: Ints, leader: Ints) -> Ints:
+def _leader_sizes(replica: Ints, size: Ints, leader: Ints) -> Ints:
     """Size of this leader's replica; ``UNKNOWN`` where there is no leader, it was not in sync or it did not say."""
     if not replica.shape[1]:
         return np.full(len(leader), UNKNOWN, np.int64)
@@ -186,8 +186,8 @@ def _rates(now: Readings, old: Readings, seen: Flags, compacted: Flags) -> tuple
     """
     elapsed = _elapsed_s(now, old)
     known = seen & ~np.isnan(elapsed)
-    size = _led(now.replica, now.size_bytes, now.leader)
-    size_before = _led(old.replica, old.size_bytes, now.leader)
+    size = _leader_sizes(now.replica, now.size_bytes, now.leader)
+    size_before = _leader_sizes(old.replica, old.size_bytes, now.leader)
 
     counted = known & (now.high_watermark >= 0) & (old.high_watermark >= 0)
     records = np.where(counted, now.high_watermark - old.high_watermark, 0).astype(np.float64)
@@ -230,7 +230,7 @@ def _median(values: Floats) -> Floats:
 
 def _carry(now: Readings, old: Readings, seen: Flags, clean_weight: Floats) -> Readings:
     """Readings for the next sample: where this one says nothing of a partition, the one before stays."""
-    usable = ~seen | (now.high_watermark >= 0) | (_led(now.replica, now.size_bytes, now.leader) >= 0)
+    usable = ~seen | (now.high_watermark >= 0) | (_leader_sizes(now.replica, now.size_bytes, now.leader) >= 0)
     kept = {}
     for name in ("earliest", "high_watermark", "replica", "size_bytes", "taken_at_ms", "monotonic_ms"):
         new, before = getattr(now, name), getattr(old, name)

@@ -236,7 +236,7 @@ class _Node:
 
     def _object(self) -> dict[str, Any]:
         if not isinstance(self.value, dict):
-            self.refuse(f"expected a JSON object, found {self._shown()}")
+            self.refuse(f"expected a JSON object, found {self._excerpt()}")
         return self.value
 
     def has(self, key: str) -> bool:
@@ -249,7 +249,7 @@ class _Node:
 
     def array(self) -> Iterator[_Node]:
         if not isinstance(self.value, list):
-            self.refuse(f"expected a JSON array, found {self._shown()}")
+            self.refuse(f"expected a JSON array, found {self._excerpt()}")
         return (_Node(item, f"{self.place}[{i}]", self.source) for i, item in enumerate(self.value))
 
     def optional_array(self, key: str) -> Iterator[_Node]:
@@ -257,14 +257,14 @@ class _Node:
 
     def string(self) -> str:
         if not isinstance(self.value, str):
-            self.refuse(f"expected a string, found {self._shown()}")
+            self.refuse(f"expected a string, found {self._excerpt()}")
         return self.value
 
     def integer(self) -> int:
         # A JSON true is a Python int; a JSON 1.0 is not an integer for Kafka either.
         if not isinstance(self.value, int) or isinstance(self.value, bool) or not _INT_MIN <= self.value <= _INT_MAX:
-            self.refuse(f"expected a whole number of 32 bits, found {self._shown()}")
+            self.refuse(f"expected a whole number of 32 bits, found {self._excerpt()}")
         return self.value
 
-    def _shown(self) -> str:
+    def _excerpt(self) -> str:
         return _short(_dump(self.value))

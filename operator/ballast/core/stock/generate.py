@@ -50,7 +50,7 @@ def propose(
     rolled back to the union it would grow.
     """
     warnings = list(_warnings(state, topics, brokers, drained))
-    usable = [b for b in _known(state, brokers) if b.alive and not b.cordoned and b.id not in drained]
+    usable = [b for b in _known_brokers(state, brokers) if b.alive and not b.cordoned and b.id not in drained]
     show_dirs = tool_shows_log_dirs(state)
     current: dict[TopicPartition, tuple[int, ...]] = {}
     proposed: dict[TopicPartition, tuple[int, ...]] = {}
@@ -91,10 +91,10 @@ def _warnings(
     absent = [b for b in brokers if b not in state.alive]
     if absent:
         yield f"Not alive and left out, as the stock tool does: broker {', '.join(map(str, absent))}."
-    cordoned = [b.id for b in _known(state, brokers) if b.alive and b.cordoned]
+    cordoned = [b.id for b in _known_brokers(state, brokers) if b.alive and b.cordoned]
     if cordoned:
         yield f"Cordoned and left out, since they take no replicas: broker {', '.join(map(str, cordoned))}."
-    draining = [b.id for b in _known(state, brokers) if b.alive and not b.cordoned and b.id in drained]
+    draining = [b.id for b in _known_brokers(state, brokers) if b.alive and not b.cordoned and b.id in drained]
     if draining:
         yield f"Drained and left out: broker {', '.join(map(str, draining))}."
     wanted = {state.topic_index[topic] for topic in topics}
@@ -105,7 +105,7 @@ def _warnings(
         yield f"In mid-move and shown as they will be: {', '.join(moving)}."
 
 
-def _known(state: ClusterState, ids: Sequence[int]) -> list[Broker]:
+def _known_brokers(state: ClusterState, ids: Sequence[int]) -> list[Broker]:
     return [b for b in map(state.broker, ids) if b is not None]
 
 

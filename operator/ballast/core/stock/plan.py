@@ -27,7 +27,7 @@ def plan_of_entries(
     listed = tuple(entries)
     check_entries(listed, source=source)
     check_against(listed, state, source=source)
-    changed = tuple(replace(m, old=state.settled(state.index[m.name])) for m in stock_moves(listed, state))
+    changed = tuple(replace(m, old=state.settled_replicas(state.index[m.name])) for m in stock_moves(listed, state))
     # One that is under way may have to change its log dir as well: then it is among those already.
     named = {m.name for m in changed}
     followed = tuple(_in_flight(e, state) for e in listed if e.name not in named and _is_under_way(e, state))
@@ -55,4 +55,4 @@ def _in_flight(entry: ReassignmentEntry, state: ClusterState) -> Move:
     run = slice(state.partitions.start[row], state.partitions.start[row + 1])
     size = max(state.partitions.size_bytes[run].tolist(), default=UNKNOWN)
     reason = Reason("file", "in progress already")
-    return Move(entry.topic, entry.partition, state.settled(row), entry.replicas, size, reason)
+    return Move(entry.topic, entry.partition, state.settled_replicas(row), entry.replicas, size, reason)

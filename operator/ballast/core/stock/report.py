@@ -30,23 +30,23 @@ def _names(names: Iterable[TopicPartition]) -> str:
     return ",".join(map(str, in_kafkas_order(names)))
 
 
-def started(names: Sequence[TopicPartition]) -> str:
+def start_message(names: Sequence[TopicPartition]) -> str:
     """The moves were accepted."""
     return f"Successfully started partition reassignment{'' if len(names) == 1 else 's'} for {_names(names)}"
 
 
-def cancelled(names: Sequence[TopicPartition]) -> str:
+def cancel_message(names: Sequence[TopicPartition]) -> str:
     """The moves were cancelled."""
     return f"Successfully cancelled partition reassignment{'' if len(names) == 1 else 's'} for: {_names(names)}"
 
 
-def rejected(reasons: Mapping[TopicPartition, str]) -> str:
+def rejection_message(reasons: Mapping[TopicPartition, str]) -> str:
     """Some moves were not accepted."""
     lines = [f"{name}: {reasons[name]}" for name in in_kafkas_order(reasons)]
     return "\n".join(["Error reassigning partition(s):", *lines])
 
 
-def not_cancelled(reasons: Mapping[TopicPartition, str]) -> str:
+def failed_cancel_message(reasons: Mapping[TopicPartition, str]) -> str:
     """Some moves were not cancelled."""
     lines = [f"{name}: {reasons[name]}" for name in in_kafkas_order(reasons)]
     return "\n".join([f"Error cancelling partition reassignment{'' if len(reasons) == 1 else 's'} for:", *lines])
@@ -62,7 +62,7 @@ def log_dir_limit(rate: int) -> str:
     return f"The replica-alter-dir throttle limit was set to {rate} B/s"
 
 
-def clearing(brokers: Iterable[int], topics: Iterable[str]) -> str:
+def clearing_message(brokers: Iterable[int], topics: Iterable[str]) -> str:
     """Throttles are taken away."""
     ids, names = sorted(brokers), sorted(topics)
     return (
@@ -137,7 +137,7 @@ def _dir_line(m: DirMove) -> str:
     return f"{where} is not being moved from log dir {m.current} to {m.wanted}."
 
 
-def dir_started(moves: Iterable[DirMove]) -> str:
+def dir_start_message(moves: Iterable[DirMove]) -> str:
     """Moves between log dirs have begun."""
     ordered = sorted(moves, key=lambda m: (m.broker, m.name.topic, m.name.partition))
     return "\n".join(

@@ -26,7 +26,7 @@ def busiest_side(state: ClusterState, growth: Mapping[TopicPartition, float]) ->
         if row is None or rate <= 0:
             continue
         leader = int(state.partitions.leader[row])
-        holders = state.settled(row)
+        holders = state.settled_replicas(row)
         for broker in holders:
             coming[broker] += rate
         going[leader] += rate * (len(holders) - 1 + READS_PER_WRITE)

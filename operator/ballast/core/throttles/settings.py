@@ -156,7 +156,7 @@ def _settle_list(
         if held != (line := LedgerEntry(prior, ours)):
             out.after[setting] = line
     elif held is not None:
-        ops = _emptied(out, setting, prior, ops, now if not base else None)
+        ops = _take_last_away(out, setting, prior, ops, now if not base else None)
         if ops:
             out.intent[setting] = held
         if setting not in out.unsettled:
@@ -184,7 +184,7 @@ def _settle_everything(
         # Brokers take ``*`` alone, so it goes first.
         ops = [Op("subtract", EVERYTHING), *([Op("append", ",".join(back))] if back else [])]
         others += back
-    ops = _emptied(out, setting, held.prior, ops, now if not others else None)
+    ops = _take_last_away(out, setting, held.prior, ops, now if not others else None)
     if ops:
         out.intent[setting] = held
         out.changes[setting] = ops
@@ -192,7 +192,7 @@ def _settle_everything(
         out.after[setting] = None
 
 
-def _emptied(out: Settlement, setting: Setting, prior: str | None, ops: list[Op], now: str | None) -> list[Op]:
+def _take_last_away(out: Settlement, setting: Setting, prior: str | None, ops: list[Op], now: str | None) -> list[Op]:
     """What takes the last of ours away; ``now`` is None where entries of others stand in the list, or no list stands.
 
     A list that stands and has neither entries of others nor any of ours to take away is seen to be empty.

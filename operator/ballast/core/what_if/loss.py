@@ -100,7 +100,7 @@ def without(state: ClusterState, brokers: frozenset[int]) -> ClusterState:
         brokers=tuple(replace(b, alive=False, host="", port=0) if b.id in brokers else b for b in state.brokers),
         partitions=replace(
             p,
-            leader=_led(state, in_sync & alive, row),
+            leader=_leaders_after(state, in_sync & alive, row),
             in_sync=in_sync,
             offline=p.offline | down,
         ),
@@ -125,7 +125,7 @@ def _row(state: ClusterState) -> Ints:
     return np.repeat(np.arange(len(state.partitions)), np.diff(state.partitions.start))
 
 
-def _led(state: ClusterState, may: Flags, row: Ints) -> SmallInts:
+def _leaders_after(state: ClusterState, may: Flags, row: Ints) -> SmallInts:
     """The leader stays while it may lead; else the first that may; else none."""
     p = state.partitions
     out = np.full(len(p), NO_LEADER, np.int32)

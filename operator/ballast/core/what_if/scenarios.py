@@ -79,7 +79,7 @@ class Member:
         return Loads.from_model(self.state, columns)
 
 
-def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
+def plan_scenario(member: Member, kind: str, subject: str) -> dict[str, Any]:
     """Plan one cluster under one scenario; a failure is a row that says so, and no other cluster suffers by it."""
     before = member.state
     row: dict[str, Any] = {

@@ -55,8 +55,8 @@ def decisions_in(records: Iterable[Record]) -> Decisions:
     """What the journal says; a decision that is not whole is refused by name, since without it more would be allowed."""
     found = {r.key: r for r in records if r.value is not None}
     pause, asked, answers = (found.get(key) for key in (PAUSE_KEY, ASKED_KEY, ANSWERS_KEY))
-    rejected = {kind: found[_rejected(kind)] for kind in ActionKind if _rejected(kind) in found}
-    approved = {kind: found[_approved(kind)] for kind in ActionKind if _approved(kind) in found}
+    rejected = {kind: found[_rejection_key(kind)] for kind in ActionKind if _rejection_key(kind) in found}
+    approved = {kind: found[_approval_key(kind)] for kind in ActionKind if _approval_key(kind) in found}
     shown, told = (None if asked is None else _plan(asked.value)), ([] if answers is None else _answers(answers.value))
     return Decisions(
         pause=None if pause is None else read_record(pause, _pause),
@@ -82,12 +82,12 @@ def pause_record(pause: Pause | None) -> Record:
 
 def rejection_record(kind: ActionKind, plan: str) -> Record:
     """A plan of this kind that is not wanted."""
-    return Record(_rejected(kind), {"plan": plan})
+    return Record(_rejection_key(kind), {"plan": plan})
 
 
 def approval_record(kind: ActionKind, approval: Approval | None) -> Record:
     """A plan of this kind that may start; None once it has, or is no longer wanted."""
-    return Record(_approved(kind), None if approval is None else asdict(approval))
+    return Record(_approval_key(kind), None if approval is None else asdict(approval))
 
 
 def shared_records(asked: PlanView | None, answers: tuple[Answer, ...]) -> list[Record]:
@@ -124,11 +124,11 @@ def _answers(value: Mapping[str, Any] | None) -> list[Answer] | None:
         return None
 
 
-def _rejected(kind: ActionKind) -> str:
+def _rejection_key(kind: ActionKind) -> str:
     return f"daemon/rejected/{kind.value}"
 
 
-def _approved(kind: ActionKind) -> str:
+def _approval_key(kind: ActionKind) -> str:
     return f"daemon/approved/{kind.value}"
 
 

@@ -35,7 +35,7 @@ def _broker_among(known: Iterable[int], request: Request, otherwise: str, hint: 
     return int(broker)
 
 
-def drained_by(proposal: Proposal) -> int | None:
+def broker_to_drain(proposal: Proposal) -> int | None:
     """The broker that this plan was asked for to drain; None where it was asked for something else."""
     request = proposal.request
     if request is None or request.body.get("intent") != "drain":

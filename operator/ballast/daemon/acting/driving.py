@@ -242,7 +242,7 @@ class DriverRunController:
         """Carry out; after a failure resume from the journal what was left, each time after a longer pause."""
         pause_s = _FIRST_PAUSE_S
         try:
-            while not self._carried(carry):
+            while not self._attempt(carry):
                 self._wait(pause_s)
                 if self._leaving:
                     break
@@ -263,7 +263,7 @@ class DriverRunController:
             # It was said to the one before.
             self._driver.leave()
 
-    def _carried(self, carry: Callable[[Driver], None]) -> bool:
+    def _attempt(self, carry: Callable[[Driver], None]) -> bool:
         """Is there nothing more to do here?  False asks for another attempt."""
         assert self._driver is not None
         try:
@@ -272,10 +272,10 @@ class DriverRunController:
             say(log, f"The run is left to the process that acts now: {lost.message}", level=logging.WARNING)
         except Refused as refusal:
             if self._driver.run is not None or carry == self._resume_all:
-                return self._held_up(refusal)
+                return self._tell_held_up(refusal)
             say(log, f"The run was not begun: {refusal}", level=logging.WARNING, failure=refusal.id)
         except BallastError as failure:
-            return self._held_up(failure)
+            return self._tell_held_up(failure)
         except Exception:
             log.exception("A bug in Ballast stopped the run; it is resumed from the journal")
             self._note = "A bug in Ballast stopped the run; it is resumed. See the log."
@@ -283,7 +283,7 @@ class DriverRunController:
             return False
         return True
 
-    def _held_up(self, failure: BallastError) -> bool:
+    def _tell_held_up(self, failure: BallastError) -> bool:
         """The run stands in the journal: another attempt adopts it."""
         say(log, f"The run is held up: {failure}", level=logging.WARNING, failure=failure.id)
         self._note = failure.message

@@ -83,8 +83,8 @@ class JournalReader:
 
     def show_run(self) -> str:
         """Publish how far the run in progress has come; elsewhere what the journal tells of the one that another process carries out."""
-        run = self.access.unfinished()
-        if run is not None and (why := self.runs.held_by_mode()):
+        run = self.access.unfinished_run()
+        if run is not None and (why := self.runs.why_held_by_mode()):
             run = replace(run, sentence=f"{run.sentence}; no further move begins, since {why}")
         role = self.board.view.role
         elsewhere = self.view.open if role is not Role.LEADER and self.access.current() is None else None

@@ -69,12 +69,12 @@ class Acts:
     run: str = ""
     """The run that was started last: the process that adopts it knows its kind by this."""
 
-    def started(self, now_ms: int, run: str) -> Acts:
+    def add_start(self, now_ms: int, run: str) -> Acts:
         """One more start."""
         today = _day(now_ms)
         return replace(self, day=today, starts=self.starts + 1 if self.day == today else 1, run=run)
 
-    def ended(self, now_ms: int) -> Acts:
+    def add_end(self, now_ms: int) -> Acts:
         """An end: the cool-down begins."""
         return replace(self, last_end_ms=now_ms)
 

@@ -135,8 +135,8 @@ class Proposals:
             return _waits(proposal)
         return (
             self._drop_outdated(proposal)
-            or self._held(proposal)
-            or self._left_to_a_person(proposal)
+            or self._why_held(proposal)
+            or self._why_left_to_a_person(proposal)
             or self.start(proposal)
         )
 
@@ -152,20 +152,20 @@ class Proposals:
             if outdated := self._drop_outdated(proposal):
                 return outdated
             # A broker of the rack may have returned since this was planned.
-            held = self._held(proposal) or self._left_to_a_person(proposal)
+            held = self._why_held(proposal) or self._why_left_to_a_person(proposal)
             if not self._wants_approval(proposal) and not held:
                 return self.start(proposal)
-        waits = [p for p in self.shown() if p.approved_by and not self._may_start(p)]
+        waits = [p for p in self.list_all() if p.approved_by and not self._may_start(p)]
         said = [f"{p.id} has to wait: {self.permissions.of(p.kind).sentence}" for p in waits]
-        if waiting := [p.id for p in self.shown() if self._wants_approval(p)]:
+        if waiting := [p.id for p in self.list_all() if self._wants_approval(p)]:
             said.append(f"Waiting for approval: {', '.join(waiting)}.")
         return " ".join(said) or "No pending action."
 
     @_alone
     def drop_all(self, why: str) -> None:
         """Forget every plan: the cluster that they were made for cannot be seen, or is being changed."""
-        view, ended = self.board.view, self.access.unfinished() is None
-        if view.plans or self.shown() or view.balance != BalanceView() or (ended and view.run is not None):
+        view, ended = self.board.view, self.access.unfinished_run() is None
+        if view.plans or self.list_all() or view.balance != BalanceView() or (ended and view.run is not None):
             self._withdraw_asked(why)
             self.by_kind.clear()
             self.asked_elsewhere = None
@@ -207,7 +207,7 @@ class Proposals:
         if proposal.request is not None:
             self.discard(proposal)
 
-    def shown(self) -> list[Proposal]:
+    def list_all(self) -> list[Proposal]:
         """Every plan that exists, the one that a person asked for first, and once where the checks made the same."""
         if (asked := self.asked) is None:
             return list(self.by_kind.values())
@@ -235,10 +235,10 @@ class Proposals:
         self.by_kind.clear()
         self.asked = None
         self._forget_approval(kind)
-        self.runs.started(kind, run, self.clock.now_ms())
+        self.runs.note_start(kind, run, self.clock.now_ms())
         by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
         say(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
-        self.publish(run=self.access.unfinished(), balance=BalanceView())
+        self.publish(run=self.access.unfinished_run(), balance=BalanceView())
         sentence = f"Run {run} started{by}: {outline(proposal.plan)}."
         self.event_sink(ClusterEvent(reason="RunStarted", sentence=sentence))
         return sentence
@@ -260,7 +260,7 @@ class Proposals:
         self.drop_all("a run has changed the cluster")
         self.look_again()
         if kind is not None:
-            self.runs.ended(kind, self.clock.now_ms())
+            self.runs.note_end(kind, self.clock.now_ms())
         return True
 
     @_alone
@@ -278,7 +278,7 @@ class Proposals:
                     policy=policy,
                     pace=None if state is None else first_pace(p.plan, state, policy),
                 )
-                for p in self.shown()
+                for p in self.list_all()
             ),
             **more,
         )
@@ -330,13 +330,13 @@ class Proposals:
         approved = bool(proposal.approved_by) or self._wants_approval(proposal)
         return self.permissions.of(proposal.kind).may_start(approved=approved)
 
-    def _held(self, proposal: Proposal) -> str:
+    def _why_held(self, proposal: Proposal) -> str:
         """Why a repair without approval does not begin: a broker that it rebuilds may follow the rest of its rack; empty where none does."""
         if proposal.kind is not ActionKind.REPAIR or _approved(proposal):
             return ""
         return self.reading.held_reason({b for move in proposal.plan.moves for b in move.removing})
 
-    def _left_to_a_person(self, proposal: Proposal) -> str:
+    def _why_left_to_a_person(self, proposal: Proposal) -> str:
         """Why a run without approval does not begin: it would withdraw the plan that a person asked for and looks at now.
 
         Empty where no such plan waits, for repairs, and once the plan has been there for a while.

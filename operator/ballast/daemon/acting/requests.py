@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from ballast.core.cluster.drain import refuse_drained
 from ballast.core.wording import human_many, human_names, human_time
 from ballast.daemon.acting.decisions import pause_record, shared_records
-from ballast.daemon.acting.drains import Drains, drained_by
+from ballast.daemon.acting.drains import Drains, broker_to_drain
 from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
@@ -22,7 +22,7 @@ from ballast.daemon.planning.asking import AskedPlans
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError, Refused
 from ballast.executor.journal.records import load_runs
-from ballast.executor.machine.rollback import refilled
+from ballast.executor.machine.rollback import refilled_brokers
 from ballast.executor.machine.run import Now
 from ballast.ports.journal import EXPIRES_S, FORGOTTEN, Journal, Request, begun_record, is_expired, is_forgotten, sign
 from ballast.ports.time import Clock
@@ -183,7 +183,7 @@ class Requests:
         if run := self.runs.in_flight():
             raise Refused(f"Run {run} is in progress.", hint="Plans are made anew when it has ended.")
         if self.proposals.asked is not None and self.proposals.asked.id == wanted:
-            if (broker := drained_by(self.proposals.asked)) is not None:
+            if (broker := broker_to_drain(self.proposals.asked)) is not None:
                 self.drains.begin(broker, request.by)
             self.proposals.asked = replace(self.proposals.asked, approved_by=request.by)
             self.proposals.publish()
@@ -197,7 +197,7 @@ class Requests:
 
     def _reject(self, request: Request) -> str:
         wanted = str(request.body.get("plan", ""))
-        for proposal in self.proposals.shown():
+        for proposal in self.proposals.list_all():
             if proposal.id == wanted:
                 self.proposals.reject(proposal)
                 why = f": {request.body['reason']}" if request.body.get("reason") else ""
@@ -234,7 +234,10 @@ class Requests:
         runs = load_runs(self.access.journal.read(), Now(self.clock.now_ms(), self.clock.monotonic_s()))
         if (run := runs.get(run_id)) is not None:
             refuse_drained(
-                refilled(run), drained, f"Undoing run {run_id} puts replicas on", "Cancel it and keep what arrived"
+                refilled_brokers(run),
+                drained,
+                f"Undoing run {run_id} puts replicas on",
+                "Cancel it and keep what arrived",
             )
 
     def _take_over(self, request: Request) -> str:

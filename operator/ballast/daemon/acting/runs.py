@@ -46,9 +46,9 @@ class Runs:
                 return
 
     def _is_held(self) -> bool:
-        return self.board.view.pause is not None or bool(self.held_by_mode())
+        return self.board.view.pause is not None or bool(self.why_held_by_mode())
 
-    def held_by_mode(self) -> str:
+    def why_held_by_mode(self) -> str:
         """Why the run in progress begins no further move, as far as modes go; empty where it may.
 
         A run whose kind no record tells is held only where nothing at all is written.
@@ -67,15 +67,15 @@ class Runs:
         self.running = self.kind_of(run) if run else None
         self.hold()
 
-    def started(self, kind: ActionKind, run: str, now_ms: int) -> None:
+    def note_start(self, kind: ActionKind, run: str, now_ms: int) -> None:
         """A run of this kind began."""
         self.running = kind
         self.hold()
-        self._remember(kind, self.acts.get(kind, Acts()).started(now_ms, run))
+        self._remember(kind, self.acts.get(kind, Acts()).add_start(now_ms, run))
 
-    def ended(self, kind: ActionKind, now_ms: int) -> None:
+    def note_end(self, kind: ActionKind, now_ms: int) -> None:
         """A run of this kind is over."""
-        self._remember(kind, self.acts.get(kind, Acts()).ended(now_ms))
+        self._remember(kind, self.acts.get(kind, Acts()).add_end(now_ms))
 
     def _remember(self, kind: ActionKind, acts: Acts) -> None:
         """In the journal too: a restart must not grant a second day's worth."""

@@ -46,7 +46,7 @@ class Access:
         """The run that this process carries out."""
         return self.run_controller.current() if self.run_controller else None
 
-    def unfinished(self) -> RunView | None:
+    def unfinished_run(self) -> RunView | None:
         """The same until it has ended, for people: what is still cleaned up after its end is no run to watch or to cancel."""
         run = self.current()
         return None if run is None or run.ended_at_ms is not None else run

@@ -120,7 +120,7 @@ class Observer:
         """Brokers that are missed, with the moment of their repair; monotonic times told by the wall clock of now."""
         now_s, now_ms = self.clock.monotonic_s(), self.clock.now_ms()
         grace_s = self.policy.now.caution.down_broker_grace_s
-        held, found = self.reading.held(), []
+        held, found = self.reading.held_brokers(), []
         for broker, gone_s in sorted(self.reading.presence.down_since_s.items()):
             since_ms = now_ms - round((now_s - gone_s) * 1000)
             _, held_until_s = held.get(broker, (broker, 0.0))

@@ -31,7 +31,7 @@ def find(
     judged = [_judge(other, state, ignore) for other in other_balancers(state)]
     # What blocks stands before what is only worth knowing, so that the first of the list says why nothing happens.
     judged.sort(key=lambda other: not other.blocking)
-    return (*_foreign(foreign_moves(state, ours)), *judged, *_cordoned(cordoned_brokers(state)))
+    return (*_foreign(foreign_moves(state, ours)), *judged, *_list_cordoned(cordoned_brokers(state)))
 
 
 def _judge(other: OtherBalancer, state: ClusterState, ignore: Collection[str]) -> Other:
@@ -60,7 +60,7 @@ def _foreign(foreign: tuple[TopicPartition, ...]) -> tuple[Other, ...]:
     return (Other(code="foreign-reassignment", sentence=sentence, blocking=True),)
 
 
-def _cordoned(brokers: tuple[int, ...]) -> tuple[Other, ...]:
+def _list_cordoned(brokers: tuple[int, ...]) -> tuple[Other, ...]:
     if not brokers:
         return ()
     sentence = f"Log dirs of {human_brokers(brokers)} are cordoned: nothing new is placed there."

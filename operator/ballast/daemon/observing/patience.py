@@ -37,7 +37,7 @@ class Presence:
         """Brokers that have been down for at least the grace time."""
         return frozenset(b for b, since in self.down_since_s.items() if now_s - since >= grace_s)
 
-    def held(self, quiet_s: float, now_s: float) -> Mapping[int, tuple[int, float]]:
+    def held_brokers(self, quiet_s: float, now_s: float) -> Mapping[int, tuple[int, float]]:
         """Missed brokers whose rack is coming back: by each the broker of its rack that came up last, and the time until which it may follow."""
         last = {b: max(seen.items(), key=lambda one: (one[1], one[0])) for b, seen in self.returns_s.items() if seen}
         return {b: (other, at_s + quiet_s) for b, (other, at_s) in last.items() if now_s < at_s + quiet_s}

@@ -66,13 +66,13 @@ class Reading:
         drained = policy.balance.with_drained(d.broker for d in self.board.view.drains)
         return replace(drained, replicas_below_min_isr=policy.execution.replicas_below_min_isr == "allow")
 
-    def held(self) -> Mapping[int, tuple[int, float]]:
+    def held_brokers(self) -> Mapping[int, tuple[int, float]]:
         """Missed brokers that are not rebuilt yet, since their rack is coming back: which broker came up last, and until when they wait (monotonic)."""
-        return self.presence.held(self.policy.now.caution.quiet_after_return_s, self.clock.monotonic_s())
+        return self.presence.held_brokers(self.policy.now.caution.quiet_after_return_s, self.clock.monotonic_s())
 
     def held_reason(self, brokers: Collection[int]) -> str:
         """Until when the repair of these waits, and why; empty where it does not."""
-        held, now_s = self.held(), self.clock.monotonic_s()
+        held, now_s = self.held_brokers(), self.clock.monotonic_s()
         alike: dict[tuple[float, int], list[int]] = {}
         for broker in sorted(held.keys() & set(brokers)):
             returned, until_s = held[broker]

@@ -97,9 +97,9 @@ class BalanceCheck:
             )
             said.append(balance)
         broken = [told for told, _ in warnings(dear)]
-        return " ".join([*said, *broken, *self._emptied(state)])
+        return " ".join([*said, *broken, *self._say_emptied(state)])
 
-    def _emptied(self, state: ClusterState) -> list[str]:
+    def _say_emptied(self, state: ClusterState) -> list[str]:
         """Say of brokers that were to be drained that they are."""
         empty = sorted(
             b for b in self.reading.balance.draining & state.alive if not (state.partitions.replica == b).any()
@@ -169,7 +169,7 @@ class RepairCheck:
         gone = self.reading.presence.down_since_s
         down = self.reading.presence.down_for(grace_s, now_s)
         # What a person approved does not wait for the rest of a rack.
-        held = {} if ActionKind.REPAIR in self.proposals.approved else self.reading.held()
+        held = {} if ActionKind.REPAIR in self.proposals.approved else self.reading.held_brokers()
         waits = "" if not held else self.reading.held_reason(down)
         have = "has" if len(down) == 1 else "have"
         headline = f"{human_brokers(sorted(down), start=True)} {have} been down for longer than {human_time(grace_s)}."
@@ -180,9 +180,7 @@ class RepairCheck:
                 self.proposals.withdraw(ActionKind.REPAIR)
                 worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
                 return f"{headline} {worst}"
-            return (
-                f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, self._beyond(state, made))}{_kept(made)}"
-            )
+            return f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, self._beyond(state, made))}{_explain_kept(made)}"
         if down:
             self.proposals.withdraw(ActionKind.REPAIR)
             return f"{headline} {waits}".rstrip()
@@ -227,7 +225,7 @@ class RepairCheck:
             worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
             return f"{headline} {worst}"
         beyond = tuple(str(o) for o in bounds.beyond(self.policy.now.repair, state, failed.since_s, made))
-        return f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, beyond)}{_kept(made)}"
+        return f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, beyond)}{_explain_kept(made)}"
 
     def _replace_lists(self, state: ClusterState) -> str:
         """Lists that are not as racks, or the rule of a topic to follow Kafka's placement, want them."""
@@ -238,7 +236,7 @@ class RepairCheck:
                 beyond = self._beyond(state, made)
                 return f"Racks are not respected. {self.proposals.propose(ActionKind.REPAIR, made, beyond)}"
         wanted, refusals = following(state, self.reading.balance)
-        refused = _unplaced(refusals)
+        refused = _explain_unplaced(refusals)
         if wanted is not None:
             try:
                 made = self.plans.make(state, wanted)
@@ -247,7 +245,7 @@ class RepairCheck:
                     said = self.proposals.propose(ActionKind.REPAIR, made, beyond)
                     return f"Topics do not follow Kafka's placement. {said}{refused}"
             except (Infeasible, UsageError) as refusal:
-                refused = _unplaced((refusal.message, *refusals))
+                refused = _explain_unplaced((refusal.message, *refusals))
         self.proposals.withdraw(ActionKind.REPAIR)
         return f"Nothing needs repair: every broker is up and racks are respected.{refused}"
 
@@ -257,7 +255,7 @@ class RepairCheck:
         return tuple(str(o) for o in bounds.beyond(self.policy.now.repair, state, gone, made))
 
 
-def _unplaced(refusals: Sequence[str]) -> str:
+def _explain_unplaced(refusals: Sequence[str]) -> str:
     """Topics whose rule asks for Kafka's placement, and why they do not get it."""
     if not refusals:
         return ""
@@ -265,7 +263,7 @@ def _unplaced(refusals: Sequence[str]) -> str:
     return f" Topics that are to follow Kafka's placement stay as they are: {' '.join(refusals[:_NAMED])}{more}"
 
 
-def _kept(made: Plan) -> str:
+def _explain_kept(made: Plan) -> str:
     """What the repair leaves as it is, and why."""
     return f" Not rebuilt: {made.obstacles[0].subject}: {made.obstacles[0].detail}." if made.obstacles else ""
 

@@ -24,7 +24,7 @@ from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Refused,
 from ballast.executor.journal.records import load_open_runs, names_in_flight
 from ballast.executor.machine.run import Now
 from ballast.ports.event_sink import ClusterEvent, EventSink
-from ballast.ports.journal import Corrupt, Holder, Journal, Record, begun_in, read_record
+from ballast.ports.journal import Corrupt, Holder, Journal, Record, find_begun, read_record
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.daemon")
@@ -231,7 +231,7 @@ class Lock:
         A pause, drained brokers, rejected plans, the counts behind the caps, throttles owed: a person looks, and resumes.
         """
         records = journal.read()
-        begun = begun_in(records)
+        begun = find_begun(records)
         if begun is None or decisions_in(records).pause is not None:
             return
         journal.append([pause_record(Pause(by=PAUSED_BY, since_ms=begun.at_ms, reason=LOST))])

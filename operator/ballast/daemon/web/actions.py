@@ -107,7 +107,7 @@ class Desk:
         by = (who.name if who else "") or body.by or "a user with the token"
         if isinstance(body, CancelRequest) and body.rollback:
             kind = "rollback"
-        told = body.recorded()
+        told = body.to_record()
         request = Request(id=f"web-{secrets.token_hex(6)}", kind=kind, by=by, at_ms=self._clock.now_ms(), body=told)
         try:
             self._submit(request)

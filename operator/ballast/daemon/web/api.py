@@ -13,7 +13,7 @@ from ballast.daemon.web.answers.status import DaemonSettings, DaemonStatus, Sett
 def status(view: View, *, now_ms: int, read_only: str) -> DaemonStatus:
     """Everything that the page shows."""
     shown = {name: getattr(view, name) for name in DaemonStatus.model_fields if hasattr(view, name)}
-    shown["plans"] = [replace(p, blocked=_blocked(view, p)) for p in view.plans]
+    shown["plans"] = [replace(p, blocked=_why_blocked(view, p)) for p in view.plans]
     shown["checks"] = {name: replace(t, stale=_stale(view, t)) for name, t in view.checks.items()}
     shown |= {"now_ms": now_ms, "actions_enabled": not read_only, "read_only": read_only, "cluster": view.figures}
     return DaemonStatus.model_validate(shown)
@@ -28,7 +28,7 @@ def _stale(view: View, check: CheckReport) -> str:
     return ""
 
 
-def _blocked(view: View, plan: PlanView) -> str:
+def _why_blocked(view: View, plan: PlanView) -> str:
     """Why this plan may not start now: as the allowed actions say it at this moment, however old the plan is."""
     approved = plan.waiting or bool(plan.approved_by)
     found = (s for s in view.permissions if s.kind == plan.kind and not s.may_start(approved=approved))

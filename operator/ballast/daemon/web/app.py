@@ -91,7 +91,7 @@ def _app(routes: list[BaseRoute], hosts: Collection[str]) -> Starlette:
     return Starlette(
         routes=routes,
         middleware=[Middleware(KnownHosts, hosts=hosts), Middleware(GZipMiddleware, minimum_size=2_000)],
-        exception_handlers={HTTPException: _refused},
+        exception_handlers={HTTPException: _refuse},
     )
 
 
@@ -245,6 +245,6 @@ def _probe(health: Health) -> Response:
     return PlainTextResponse(health.sentence + "\n", status_code=200 if health.ok else 503)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refuse(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return _json(RequestRefused(error=error.detail), status_code=error.status_code, headers=error.headers or {})

@@ -73,14 +73,14 @@ def _get(path: str, answer: type[Answer]) -> dict[str, Any]:
     named = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
     after = {"name": "after", "in": "query", "schema": {"type": "integer"}, "description": _AFTER}
     parameters = [named | {"description": _NAMES[path]}] if path in _NAMES else [after] if path == "status" else []
-    missing = {"404": _said("The cluster has nothing of this name."), "503": _said("It has not been read yet.")}
+    missing = {"404": _describe("The cluster has nothing of this name."), "503": _describe("It has not been read yet.")}
     return {
         "summary": answer.__doc__,
         "parameters": parameters,
         "security": [{}, {"token": []}],
         "responses": {
-            "200": _said(str(answer.__doc__), answer),
-            "401": _said("web.read_needs_token is set, and the token is missing or wrong."),
+            "200": _describe(str(answer.__doc__), answer),
+            "401": _describe("web.read_needs_token is set, and the token is missing or wrong."),
             **(missing if path in _NAMES else {}),
         },
     }
@@ -92,13 +92,13 @@ def _post(body: type[Body]) -> dict[str, Any]:
         "security": [{"token": []}],
         "requestBody": {"content": _content(body)},
         "responses": {
-            "202": _said("Taken; the next check carries it out.", RequestAccepted),
-            **{code: _said(text) for code, text in _REFUSALS.items()},
+            "202": _describe("Taken; the next check carries it out.", RequestAccepted),
+            **{code: _describe(text) for code, text in _REFUSALS.items()},
         },
     }
 
 
-def _said(text: str, answer: type[Answer] = RequestRefused) -> dict[str, Any]:
+def _describe(text: str, answer: type[Answer] = RequestRefused) -> dict[str, Any]:
     return {"description": text, "content": _content(answer)}
 
 

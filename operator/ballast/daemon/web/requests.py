@@ -33,7 +33,7 @@ class Body(Part):
     by: Annotated[str, Field(max_length=80), _PRINTABLE] = ""
     """Who asks, for the audit log; a token with a name signs with that name instead."""
 
-    def recorded(self) -> dict[str, str]:
+    def to_record(self) -> dict[str, str]:
         """What the request says beside its kind and who asks, as the journal has it."""
         found = self.model_dump(exclude={"by", "rollback"}, exclude_unset=True, exclude_none=True)
         return {name: str(value) for name, value in found.items()}
@@ -112,13 +112,13 @@ def read(kind: str, raw: bytes) -> Body:
     try:
         found = ACTIONS[kind].model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise HTTPException(400, _said(error)) from error
+        raise HTTPException(400, _explain(error)) from error
     if said := repeated_key(text):
         raise HTTPException(400, f"The body is refused: {said}")
     return found
 
 
-def _said(error: ValidationError) -> str:
+def _explain(error: ValidationError) -> str:
     match error.errors(include_url=False, include_context=False)[0]["type"]:
         case "json_invalid":
             return f"The body is not JSON: {problem(error)}"

@@ -231,10 +231,10 @@ class Driver:
         if not self._throttler.ledger:
             return {}
         alive = self._cluster.snapshot(log_dirs=False, configs=False).alive
-        needed = self._needed_by_others("", self._throttler.ledger)
+        needed = self._throttles_of_others("", self._throttler.ledger)
         return self._throttler.settle(needed, alive, self._write_and_check, self._note)
 
-    def _needed_by_others(self, run_id: str, ledger: Ledger) -> DesiredThrottles:
+    def _throttles_of_others(self, run_id: str, ledger: Ledger) -> DesiredThrottles:
         """What other open runs have in progress under a throttle of theirs: it must stand until they are taken up."""
         out: dict[Setting, frozenset[str]] = {}
         for other in self.open_runs():
@@ -254,7 +254,7 @@ class Driver:
             topic_ids=load_topic_ids(records),
             keep_existing_rates=run.policy.keep_existing_rates,
         )
-        self._others = self._needed_by_others(run.id, self._throttler.ledger)
+        self._others = self._throttles_of_others(run.id, self._throttler.ledger)
         self._run = self._written = run
         self._listener.hear(RunBegan(run, resumed))
         looker = self._looker
@@ -265,7 +265,7 @@ class Driver:
         while not self._current.ended and not self._leave.is_set():
             try:
                 if wait(self._cluster, self._clock, pause_s, look_s):
-                    looker.changed()
+                    looker.expect_isr_changes()
                 if self._keeping.renew(self._doing()) and self._clock.monotonic_s() - asked_s >= REQUESTS_EVERY_S:
                     self._take_requests()
                     asked_s = self._clock.monotonic_s()
@@ -340,7 +340,7 @@ class Driver:
                 if type(was.stage) is not type(m.stage) or m.cause not in {None, was.cause}:
                     self._listener.hear(MoveChanged(name, was.stage, m.stage, m.outcome, m.note))
         # Figures alone change at each look; progress shows them.
-        if _refused(before) != _refused(after):
+        if _refusals(before) != _refusals(after):
             self._listener.hear(Refusing(after.verdicts))
 
     # --- effects
@@ -449,11 +449,11 @@ class Driver:
 
     def _result(self, began_s: float) -> RunResult:
         try:
-            return self._journaled_result(began_s)
+            return self._journal_result(began_s)
         except JournalLost as lost:
             self._mend(lost)
             if self._keeping.gone is None:
-                return self._journaled_result(began_s)
+                return self._journal_result(began_s)
             repay_from_memory(self._cluster, self._throttler, self._current, self._others, self._note)
             failure: BallastError = lost
         except Unavailable as silence:
@@ -470,7 +470,7 @@ class Driver:
         left = summary(run, run.status.value if run.ended else "left", self._clock.monotonic_s() - began_s)
         return replace(left, throttles_to_restore=self.throttles_to_restore(), by_hand=by_hand)
 
-    def _journaled_result(self, began_s: float) -> RunResult:
+    def _journal_result(self, began_s: float) -> RunResult:
         run = self._current
         self._keeping.require()
         self._write([])
@@ -493,7 +493,7 @@ class Driver:
         )
 
 
-def _refused(run: Run) -> list[tuple[str, str, str]]:
+def _refusals(run: Run) -> list[tuple[str, str, str]]:
     return [(v.code, v.cause, v.subject) for v in run.verdicts]
 
 

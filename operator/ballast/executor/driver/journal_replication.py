@@ -44,12 +44,12 @@ def keep_replicated(
     Once ``leaving`` says so nothing is waited for any more: what is begun is in the journal, and the next start goes on with it.
     """
     try:
-        begun, touched = _begun(journal), {m.name for m in plan.moves}
+        begun, touched = _read_begun(journal), {m.name for m in plan.moves}
         wanted: dict[TopicPartition, tuple[int, ...]] = {}
         # Nearly always there are enough, and two partitions are sooner asked about than a whole cluster.
         if any(len(p.replicas) < REPLICAS for p in cluster.partitions(TOPICS).values()):
             state = cluster.snapshot(log_dirs=False, configs=False)
-            wanted = {n: r for n, r in lacking(state, avoid=emptied(plan)).items() if n not in touched}
+            wanted = {n: r for n, r in lacking(state, avoid=emptied_brokers(plan)).items() if n not in touched}
         if wanted:
             begun |= {name.topic: len(replicas) for name, replicas in wanted.items()}
             journal.append([Record(KEY, {"version": 1, "topics": begun})])
@@ -61,7 +61,7 @@ def keep_replicated(
                 else:
                     note(Note("journal-not-replicated", {"topic": name.topic, "outcome": outcome}))
                     begun.pop(name.topic)
-        if begun and _copied(cluster, journal, clock, begun, leaving):
+        if begun and _await_copied(cluster, journal, clock, begun, leaving):
             _raise_min_isr(cluster, journal, begun)
             journal.append([Record(KEY, None)])
     except Fenced:
@@ -70,7 +70,7 @@ def keep_replicated(
         note(Note("journal-replicas-kept", {"error": failure.id, "message": failure.message}))
 
 
-def emptied(plan: Plan) -> frozenset[int]:
+def emptied_brokers(plan: Plan) -> frozenset[int]:
     """Brokers that a plan takes replicas from and gives none to: they may be about to leave."""
     gives = {b for m in plan.moves for b in m.removing}
     takes = {b for m in plan.moves for b in m.adding}
@@ -102,7 +102,7 @@ def lacking(state: ClusterState, *, avoid: Collection[int] = ()) -> dict[TopicPa
     return out
 
 
-def _begun(journal: Journal | OneTerm) -> dict[str, int]:
+def _read_begun(journal: Journal | OneTerm) -> dict[str, int]:
     """Topics whose replicas an earlier process began to add, and how many they were to be."""
     for record in journal.read():
         if record.key == KEY and record.value is not None:
@@ -110,7 +110,7 @@ def _begun(journal: Journal | OneTerm) -> dict[str, int]:
     return {}
 
 
-def _copied(
+def _await_copied(
     cluster: Cluster, journal: Journal | OneTerm, clock: Clock, counts: Mapping[str, int], leaving: Callable[[], bool]
 ) -> bool:
     """Are all replicas in sync? The journal is small, so that it is worth a short wait."""

@@ -114,7 +114,7 @@ class Looker:
         """Something is refused: it is to be judged by fresher facts than usual."""
         self._light.hurry(HURRY_S)
 
-    def changed(self) -> None:
+    def expect_isr_changes(self) -> None:
         """The cluster tells that ISRs are others than before: the next look reads them all."""
         self._light.hurry(0.0)
 
@@ -135,13 +135,13 @@ class Looker:
             ends=self._read_ends(state, logs, needs.names),
             state=state,
             disks=self._shown,
-            ended=self._ended(listed, listed_s),
+            ended=self._find_ended(listed, listed_s),
             rates_of_others=self._read_others({n: r for n, r in listed.items() if n not in needs.names}),
             growth=grown,
             sizes=self._sizes,
         )
 
-    def _ended(
+    def _find_ended(
         self, listed: Mapping[TopicPartition, Reassignment], now_s: float
     ) -> dict[TopicPartition, tuple[Reassignment, float]]:
         """Reassignments that went on when some disk was last read, and have ended since."""

@@ -17,7 +17,7 @@ from ballast.core.throttles.pace import Basis, least
 from ballast.core.wording import human_brokers, human_bytes, human_time
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Run, new_run
-from ballast.executor.machine.scheduling.speeds import ceiling, measure_traffic, started
+from ballast.executor.machine.scheduling.speeds import ceiling, measure_traffic, start_rate
 
 UNTHROTTLED: Final = (
     "No throttle: copies take all that disks and network give. To limit them: --throttle auto, or --throttle 50MB."
@@ -138,7 +138,7 @@ def _is_there(move: Move, state: ClusterState) -> bool:
 
 
 def _broker_pace(run: Run, broker: int, copies: int, written: float) -> BrokerPace | None:
-    begins = started(run, broker)
+    begins = start_rate(run, broker)
     if begins is None:
         return None
     wanted = least(written)

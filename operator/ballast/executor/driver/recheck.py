@@ -30,20 +30,22 @@ def recheck(
     counts = effect.kind is EffectKind.SUBMIT and state is not None and "reassign-v1" not in state.api
     unsure = [n for n in effect.targets if counts or ids.get(n.topic) != moves[n].topic_id]
     present = cluster.partitions(unsure) if unsure else {}
-    known = {n: _changed("another topic has its name now") for n, s in present.items() if _is_another(moves[n], s)}
+    known = {
+        n: _change_outcome("another topic has its name now") for n, s in present.items() if _is_another(moves[n], s)
+    }
     if effect.kind is not EffectKind.CANCEL:
-        for name, going in _listed(cluster, effect.targets).items():
+        for name, going in _list_targets(cluster, effect.targets).items():
             same = going == effect.targets[name]
-            known.setdefault(name, OK if same else _changed(f"another user is moving it to {list(going)}"))
+            known.setdefault(name, OK if same else _change_outcome(f"another user is moving it to {list(going)}"))
     if counts:
         for name, seen in present.items():
             move = moves[name].move
             if set(seen.replicas) not in (set(move.old), set(move.new)):
-                known.setdefault(name, _changed(f"its replicas are {list(seen.replicas)} now"))
+                known.setdefault(name, _change_outcome(f"its replicas are {list(seen.replicas)} now"))
     return {n: t for n, t in effect.targets.items() if n not in known}, known
 
 
-def _listed(cluster: Cluster, names: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
+def _list_targets(cluster: Cluster, names: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
     """Where those of them that are being moved are going."""
     return {n: target(r) for n, r in cluster.reassignments().items() if n in names}
 
@@ -52,7 +54,7 @@ def _is_another(m: MoveRun, seen: PartitionState) -> bool:
     return None not in (m.topic_id, seen.topic_id) and m.topic_id != seen.topic_id
 
 
-def _changed(how: str) -> Outcome:
+def _change_outcome(how: str) -> Outcome:
     """The answer for a partition that is no longer as it was judged; nothing is sent for it."""
     return Outcome(ok=False, code="CHANGED_MEANWHILE", message=how)
 

@@ -118,12 +118,12 @@ def load_ended(records: Sequence[Record], parsed: Parsed | None = None) -> Histo
 def expire(records: Sequence[Record], keep: int = KEEP_RUNS) -> list[Record]:
     """Tombstones for the oldest runs that have ended, beyond the newest ``keep``; an open run never expires."""
     headers = [r for r in records if r.key.startswith(run_key("")) and has_ended(r)]
-    headers.sort(key=lambda r: (_started(r), r.key))
+    headers.sort(key=lambda r: (_start_ms(r), r.key))
     old = {r.key.removeprefix(run_key("")) for r in headers[: max(0, len(headers) - keep)]}
     return [Record(r.key, None) for r in records if r.key.split("/")[0] in KINDS and r.key.split("/")[1] in old]
 
 
-def _started(header: Record) -> int:
+def _start_ms(header: Record) -> int:
     at_ms = (header.value or {}).get("started_ms")
     return at_ms if isinstance(at_ms, int) else 0
 

@@ -20,7 +20,7 @@ from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document import Reader
 from ballast.core.plan import Move, Reason
 from ballast.errors import Refused
-from ballast.executor.machine.notes import Note, code_of, journaled, text_of
+from ballast.executor.machine.notes import Note, code_of, journaled_note, text_of
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import done_of, total_of
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Status
@@ -184,7 +184,7 @@ def _dump_note(note: Note | None) -> dict[str, Any]:
 
 def _note(r: Reader) -> Note | None:
     text = r.text("detail")
-    return journaled(text, r.text("code"), r.mapping("values")) if r.has("code") else journaled(text)
+    return journaled_note(text, r.text("code"), r.mapping("values")) if r.has("code") else journaled_note(text)
 
 
 def dump_run(run: Run) -> list[Record]:
@@ -213,7 +213,7 @@ def changes(before: Run, after: Run) -> list[Record]:
     if before.moves is not after.moves:
         for i, (name, m) in enumerate(after.moves.items()):
             was = before.moves[name]
-            if was is not m and _kept(was) != _kept(m):
+            if was is not m and _changing_parts(was) != _changing_parts(m):
                 out.append(dump_move(after, i, m))
     if before.elections is not after.elections:
         for name, e in after.elections.items():
@@ -224,7 +224,7 @@ def changes(before: Run, after: Run) -> list[Record]:
     return out if header == dump_header(before) else [*out, header]
 
 
-def _kept(m: MoveRun) -> tuple[object, ...]:
+def _changing_parts(m: MoveRun) -> tuple[object, ...]:
     """What may change of a move's record."""
     return m.attempts, m.note, m.topic_id, _dump_stage(m.stage)
 

@@ -18,7 +18,7 @@ from ballast.core.guards import unhealthy_partitions
 from ballast.core.throttles import follow
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.run import AutoReading, Now, Run
-from ballast.executor.machine.scheduling.speeds import broker_rates, ceiling, floor, measure_traffic, needed_now
+from ballast.executor.machine.scheduling.speeds import broker_rates, ceiling, floor, measure_traffic, needed_rates
 from ballast.executor.machine.stages import InFlight
 
 LAG_GROWTH: Final = 2_000
@@ -31,11 +31,11 @@ def follow_cluster(run: Run, picture: Picture, now: Now) -> Run:
         return run
     if picture.state is not None:
         run = run if picture.growth is None else measure_traffic(run, picture.state, picture.growth)
-        run = replace(run, needed=needed_now(run, picture.state))
+        run = replace(run, needed=needed_rates(run, picture.state))
     if picture.logs is None:
         return run
     last = run.auto
-    reading = AutoReading(now.s, _arrived(run), _lags(run, picture), len(_unhealthy(run, picture)))
+    reading = AutoReading(now.s, _arrived_bytes(run), _lags(run, picture), len(_unhealthy(run, picture)))
     if last is None or reading.at_s <= last.at_s:
         return replace(run, auto=reading)
     suffer = reading.unhealthy > last.unhealthy or falls_behind(last.lags, reading.lags)
@@ -68,7 +68,7 @@ def _sources(run: Run, rates: dict[int, int], reading: AutoReading) -> dict[int,
     return {b: min(top, ceiling(run, b)) for b in sources - reading.arrived.keys() if run.policy.follows(b)}
 
 
-def _arrived(run: Run) -> dict[int, int]:
+def _arrived_bytes(run: Run) -> dict[int, int]:
     """Bytes that have arrived at each destination, over all moves of the run."""
     out: dict[int, int] = {}
     for m in run.moves.values():

@@ -22,8 +22,8 @@ from ballast.core.throttles import (
 )
 from ballast.executor.machine.notes import Note, note
 from ballast.executor.machine.observation import Picture
-from ballast.executor.machine.observe import misplaced
-from ballast.executor.machine.relocation import is_given_up, stopping
+from ballast.executor.machine.observe import find_misplaced
+from ballast.executor.machine.relocation import is_given_up, stop_copies
 from ballast.executor.machine.run import (
     ElectionRun,
     ElectionStage,
@@ -169,9 +169,9 @@ def _place(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
             continue
         match m.stage:
             case Relocating() as stage if run.phase is Phase.CANCELLING:
-                changed[name] = stopping(m, replace(stage, given_up=False), picture, now, places)
+                changed[name] = stop_copies(m, replace(stage, given_up=False), picture, now, places)
             case Relocating() as stage if is_given_up(run, stage, now):
-                changed[name] = stopping(m, replace(stage, given_up=True), picture, now, places)
+                changed[name] = stop_copies(m, replace(stage, given_up=True), picture, now, places)
             case Relocating(retry_at_s=at_s) if at_s > now.s:
                 continue
             case Relocating() | Moved(in_log_dirs=False):
@@ -186,7 +186,7 @@ def _direct(run: Run, m: MoveRun, picture: Picture, now: Now, places: dict[tuple
     asked = m.move.named_dirs
     if picture.logs is None and not picture.alive.isdisjoint(asked):
         return m
-    wrong, begun = misplaced(m, picture), isinstance(m.stage, Relocating)
+    wrong, begun = find_misplaced(m, picture), isinstance(m.stage, Relocating)
     if begun:
         wrong = {b: path for b, path in wrong.items() if not _on_its_way(m, picture, b, path)}
     # What a broker that is down or unreachable holds is not known: it is waited for, by name, as for a copy.

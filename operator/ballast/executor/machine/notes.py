@@ -145,7 +145,7 @@ def note(code: str, **values: Value) -> Note:
     return Note(code, values)
 
 
-def journaled(text: str, code: str = JOURNALED, values: Mapping[str, Any] | None = None) -> Note | None:
+def journaled_note(text: str, code: str = JOURNALED, values: Mapping[str, Any] | None = None) -> Note | None:
     """The note that a record of the journal tells; None where it tells none."""
     figures = {k: tuple(v) if isinstance(v, list) else v for k, v in (values or {}).items()}
     return Note(code, figures, text) if text else None

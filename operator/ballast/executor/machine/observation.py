@@ -52,7 +52,7 @@ class Disks:
         """May what happened at this moment be missing in the reading of this broker's disks?"""
         return (self.later[broker][0] if broker in self.later else self.full_s) <= moment_s
 
-    def shown(self, name: TopicPartition, broker: int) -> dict[str, int]:
+    def sizes_by_dir(self, name: TopicPartition, broker: int) -> dict[str, int]:
         """Bytes of this partition on this broker, by log dir; empty where the reading shows none."""
         if broker in self.later:
             return {r.log_dir: r.size_bytes for r in self.later[broker][1].replicas.get(name, ())}

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.executor.machine.notes import Note, note
 from ballast.executor.machine.observation import Picture, target
-from ballast.executor.machine.patience import marked, overdue
-from ballast.executor.machine.relocation import between_dirs, copies_seen, stopped_on
+from ballast.executor.machine.patience import mark, overdue
+from ballast.executor.machine.relocation import between_dirs, copies_seen, find_stopped
 from ballast.executor.machine.run import ElectionStage, MoveRun, Now, Phase, Run, with_moves
 from ballast.executor.machine.stages import (
     Cancelling,
@@ -70,21 +70,21 @@ def _observe_waiting(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     found = state.topics[int(state.partitions.topic[row])].topic_id
     if found is None or found == m.topic_id:
         return m
-    return replace(m, topic_id=found) if m.topic_id is None else _recreated(m, found, now)
+    return replace(m, topic_id=found) if m.topic_id is None else _fail_recreated(m, found, now)
 
 
 def _observe_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     name = m.move.name
     state = picture.partitions.get(name)
     if state is None and name not in picture.reassignments:
-        return _gone(run, m, now)
+        return _fail_deleted(run, m, now)
     if m.down_since_s is not None:
         m = replace(m, down_since_s=None)
     if state is not None and state.topic_id is not None:
         if m.topic_id is None:
             m = replace(m, topic_id=state.topic_id)
         elif m.topic_id != state.topic_id:
-            return _recreated(m, state.topic_id, now)
+            return _fail_recreated(m, state.topic_id, now)
     seen = _judge(m, _Look(run, picture, state or PartitionState(-1, (), ()), now))
     if type(seen.stage) is not type(m.stage):
         return seen
@@ -101,23 +101,23 @@ def _judge(m: MoveRun, look: _Look) -> MoveRun:
     seen = m
     match m.stage:
         case Planned() | Throttled():
-            seen = _not_begun(m, look)
+            seen = _judge_waiting(m, look)
         case Submitted():
-            seen = _submitted(m, look)
+            seen = _judge_submitted(m, look)
         case Moving() | Stalled() as stage:
-            seen = _moving(m, stage, look)
+            seen = _judge_moving(m, stage, look)
         case Cancelling() as stage:
-            seen = _cancelling(m, stage, look)
+            seen = _judge_cancelling(m, stage, look)
         case Restoring() as stage:
-            seen = _restoring(m, stage, look)
+            seen = _judge_restoring(m, stage, look)
         case Relocating() as stage:
-            seen = _relocating(m, stage, look)
+            seen = _judge_relocating(m, stage, look)
         case Unthrottled():
-            seen = _unthrottled(m, look)
+            seen = _judge_unthrottled(m, look)
     return seen
 
 
-def _gone(run: Run, m: MoveRun, now: Now) -> MoveRun:
+def _fail_deleted(run: Run, m: MoveRun, now: Now) -> MoveRun:
     """A partition that neither list knows: deleted, unless metadata merely lags."""
     if m.down_since_s is None:
         return replace(m, down_since_s=now.s)
@@ -126,7 +126,7 @@ def _gone(run: Run, m: MoveRun, now: Now) -> MoveRun:
     return move_to(m, Failed("deleted"), now, note("deleted", partition=str(m.move.name)))
 
 
-def _recreated(m: MoveRun, topic_id: str, now: Now) -> MoveRun:
+def _fail_recreated(m: MoveRun, topic_id: str, now: Now) -> MoveRun:
     """Another topic has the name: its replicas and its moves are not this run's."""
     why = note("topic-recreated", topic=m.move.topic, was=m.topic_id, now=topic_id)
     return move_to(m, Failed("topic-recreated"), now, why)
@@ -140,29 +140,29 @@ def _listed(m: MoveRun, picture: Picture) -> bool | None:
     return True if set(target(listed)) == set(m.move.new) else None
 
 
-def _overridden(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+def _fail_overridden(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     other = target(picture.reassignments[m.move.name])
-    return move_to(m, Failed("overridden"), now, _seen(m, "overridden", other))
+    return move_to(m, Failed("overridden"), now, _replicas_note(m, "overridden", other))
 
 
-def _seen(m: MoveRun, code: str, replicas: tuple[int, ...]) -> Note:
+def _replicas_note(m: MoveRun, code: str, replicas: tuple[int, ...]) -> Note:
     """A note on the replicas of its partition."""
     return note(code, partition=str(m.move.name), replicas=replicas)
 
 
-def _not_begun(m: MoveRun, look: _Look) -> MoveRun:
+def _judge_waiting(m: MoveRun, look: _Look) -> MoveRun:
     """Planned or throttled: the very same move may be in progress already."""
     if _listed(m, look.picture) and m.move.old != m.move.new:
         return move_to(m, Moving(way_back=_way_back(m, look)), look.now, note("followed"))
     return m
 
 
-def _submitted(m: MoveRun, look: _Look) -> MoveRun:
+def _judge_submitted(m: MoveRun, look: _Look) -> MoveRun:
     listed = _listed(m, look.picture)
     if listed is None:
-        return _overridden(m, look.picture, look.now)
+        return _fail_overridden(m, look.picture, look.now)
     if listed:
-        return _begun(m, look)
+        return _judge_begun(m, look)
     if look.state.replicas == m.move.new:
         return move_to(m, Moved(), look.now)
     if look.now.s - m.entered_s < look.run.policy.submit_grace_s:
@@ -174,7 +174,7 @@ def _submitted(m: MoveRun, look: _Look) -> MoveRun:
     return move_to(m, Failed("not-taken" if m.note is None else "rejected"), look.now, why)
 
 
-def _begun(m: MoveRun, look: _Look) -> MoveRun:
+def _judge_begun(m: MoveRun, look: _Look) -> MoveRun:
     """Look once more after a submission: did it start from the list that was planned for?
 
     Another process may have changed that between our last look and the send; a request without the flag of KIP-860 then changes the
@@ -185,26 +185,26 @@ def _begun(m: MoveRun, look: _Look) -> MoveRun:
     told = state is not None and "reassign" in state.api and not m.unconfirmed
     if not told or set(way_back) in (set(m.move.old), set(m.move.new)):
         return move_to(m, Moving(way_back=way_back), look.now)
-    why = _seen(m, "assignment-changed-during-submit", tuple(sorted(set(way_back))))
+    why = _replicas_note(m, "assignment-changed-during-submit", tuple(sorted(set(way_back))))
     return move_to(m, Moving(way_back=way_back, raced=True), look.now, why)
 
 
-def _moving(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
+def _judge_moving(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
     listed = _listed(m, look.picture)
     if listed is None:
-        return _overridden(m, look.picture, look.now)
+        return _fail_overridden(m, look.picture, look.now)
     if listed:
-        return _still_listed(m, stage, look)
+        return _judge_listed(m, stage, look)
     if look.state.replicas == m.move.new:
         return move_to(m, Moved(), look.now)
     if stage.unlisted_since_s is None:
         return replace(m, stage=replace(stage, unlisted_since_s=look.now.s))
     if look.now.s - stage.unlisted_since_s < look.run.policy.submit_grace_s:
         return m
-    return move_to(m, Failed("cancelled-externally"), look.now, _seen(m, "not-moving", look.state.replicas))
+    return move_to(m, Failed("cancelled-externally"), look.now, _replicas_note(m, "not-moving", look.state.replicas))
 
 
-def _still_listed(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
+def _judge_listed(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
     way_back = _way_back(m, look)
     if way_back == stage.way_back and stage.unlisted_since_s is None:
         return m
@@ -217,7 +217,7 @@ def _way_back(m: MoveRun, look: _Look) -> tuple[int, ...]:
     return tuple(b for b in listed.replicas if b not in listed.adding)
 
 
-def _cancelling(m: MoveRun, stage: Cancelling, look: _Look) -> MoveRun:
+def _judge_cancelling(m: MoveRun, stage: Cancelling, look: _Look) -> MoveRun:
     """Back as soon as nothing can contradict it; after ``submit_grace_s`` where something could.
 
     Two things could.  A submission that got no answer may arrive after the cancel and start the move again (``unconfirmed``): then
@@ -227,7 +227,7 @@ def _cancelling(m: MoveRun, stage: Cancelling, look: _Look) -> MoveRun:
     """
     listed = _listed(m, look.picture)
     if listed is None:
-        return _overridden(m, look.picture, look.now)
+        return _fail_overridden(m, look.picture, look.now)
     waited = look.now.s - m.entered_s >= look.run.policy.submit_grace_s
     if listed:
         # The cancel was lost or refused this time: back to moving, from where it is decided anew.
@@ -251,13 +251,13 @@ def roll_back(run: Run, m: MoveRun, now: Now) -> MoveRun:
     return move_to(m, RolledBack("timed-out"), now, m.note)
 
 
-def _restoring(m: MoveRun, stage: Restoring, look: _Look) -> MoveRun:
+def _judge_restoring(m: MoveRun, stage: Restoring, look: _Look) -> MoveRun:
     """Restored as soon as nothing can contradict it; what begins meanwhile is followed, or another's."""
     listed = look.picture.reassignments.get(m.move.name)
     # On clusters with ZooKeeper the old order itself is listed until the controller has taken it.
     if listed is not None and set(target(listed)) != set(m.move.old):
         if not _listed(m, look.picture):
-            return _overridden(m, look.picture, look.now)
+            return _fail_overridden(m, look.picture, look.now)
         # A submission without an answer came after the cancel.
         return move_to(m, Moving(way_back=_way_back(m, look)), look.now, note("reassignment-reappeared"))
     # A submission that may still arrive would start the move again: then the list is watched here as well.
@@ -283,13 +283,13 @@ def _refusal(m: MoveRun) -> Outcome | None:
     return answer if isinstance(answer, Outcome) else None
 
 
-def _unthrottled(m: MoveRun, look: _Look) -> MoveRun:
+def _judge_unthrottled(m: MoveRun, look: _Look) -> MoveRun:
     listed = m.move.name in look.picture.reassignments
     if listed or look.state.replicas != m.move.new:
         if not listed and look.now.s - m.entered_s < look.run.policy.submit_grace_s:
             # Another broker may have answered, whose metadata is older than what the move was seen to arrive by.
             return m
-        why = _seen(m, "changed-after-arrival", look.state.replicas)
+        why = _replicas_note(m, "changed-after-arrival", look.state.replicas)
         return move_to(m, Failed("modified-externally"), look.now, why)
     lacking = [b for b in m.move.adding if b not in look.state.isr]
     if not lacking:
@@ -300,22 +300,22 @@ def _unthrottled(m: MoveRun, look: _Look) -> MoveRun:
     return move_to(m, Failed("out-of-sync"), look.now, why)
 
 
-def _relocating(m: MoveRun, stage: Relocating, look: _Look) -> MoveRun:
+def _judge_relocating(m: MoveRun, stage: Relocating, look: _Look) -> MoveRun:
     if look.picture.logs is None:
         return m
-    if not misplaced(m, look.picture):
+    if not find_misplaced(m, look.picture):
         # What a broker that is down or unreachable holds is not known, and so not right.
         unknown = m.move.named_dirs.keys() - look.picture.logs.keys()
         return m if unknown else move_to(m, Moved(), look.now)
     ours = stage.given_up or look.run.phase is Phase.CANCELLING
-    stopped = None if ours else stopped_on(m, stage, look.picture)
+    stopped = None if ours else find_stopped(m, stage, look.picture)
     if stopped is not None:
         return move_to(m, Failed("log-dir"), look.now, note("copy-gone", broker=stopped))
     seen_on = copies_seen(m, stage, look.picture)
     return m if seen_on == stage.seen_on else replace(m, stage=replace(stage, seen_on=seen_on))
 
 
-def misplaced(m: MoveRun, picture: Picture) -> dict[int, str]:
+def find_misplaced(m: MoveRun, picture: Picture) -> dict[int, str]:
     """Brokers whose replica is not (only) in the log dir asked for; brokers that did not answer are left out."""
     out = {}
     for broker, wanted in zip(m.move.new, m.move.log_dirs or (), strict=False):
@@ -333,7 +333,7 @@ def _progress(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     stage = m.stage
     if picture.logs is None or not isinstance(stage, Copying | Cancelling):
         return m
-    copied, total = _copied(m, picture)
+    copied, total = _count_copied(m, picture)
     if (copied, total) == (m.copied_bytes, m.total_bytes):
         return m
     grown = copied > m.copied_bytes
@@ -342,10 +342,10 @@ def _progress(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
         return read
     stood = now.s - stage.grown_at_s >= run.policy.stall_after_s
     went_on = replace(stage, grown_at_s=now.s) if grown else stage
-    return replace(read, stage=marked(read, went_on, now, anew=grown and stood))
+    return replace(read, stage=mark(read, went_on, now, anew=grown and stood))
 
 
-def _copied(m: MoveRun, picture: Picture) -> tuple[int, int | None]:
+def _count_copied(m: MoveRun, picture: Picture) -> tuple[int, int | None]:
     """Bytes at their destinations, and bytes that belong there; None where no broker tells how many."""
     if isinstance(m.stage, Relocating) or not m.move.adding:
         # What has come from other brokers has arrived; what belongs in other log dirs comes on top of it.

@@ -85,7 +85,7 @@ def allowed_s(run: Run, m: MoveRun, stage: Copying, leader: int) -> float:
     return max(run.policy.timeout_floor_s, due)
 
 
-def marked(m: MoveRun, stage: StageT, now: Now, *, anew: bool = False) -> StageT:
+def mark(m: MoveRun, stage: StageT, now: Now, *, anew: bool = False) -> StageT:
     """The stage with its clock started anew where a leg is done, or where the move goes on after having stood still."""
     left = m.left_bytes
     if anew or stage.mark_left_bytes - left >= leg_bytes(m, stage) > 0:

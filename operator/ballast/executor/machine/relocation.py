@@ -26,7 +26,7 @@ def is_given_up(run: Run, stage: Relocating, now: Now) -> bool:
     return stage.given_up or (patience is not None and stage.cause != "" and now.s - stage.named_s >= patience)
 
 
-def stopping(
+def stop_copies(
     m: MoveRun, stage: Relocating, picture: Picture, now: Now, places: dict[tuple[TopicPartition, int], str]
 ) -> MoveRun:
     """A relocation that was cancelled or given up: its copies are stopped through ``places``; it ends when none is left.
@@ -83,7 +83,7 @@ def copies_seen(m: MoveRun, stage: Relocating, picture: Picture) -> frozenset[in
     return stage.seen_on | {b for b, path in m.move.named_dirs.items() if b in logs and _is_in(logs[b], m, path)}
 
 
-def stopped_on(m: MoveRun, stage: Relocating, picture: Picture) -> int | None:
+def find_stopped(m: MoveRun, stage: Relocating, picture: Picture) -> int | None:
     """The broker on which a copy that had been seen is gone without having arrived: not ours to begin again.
 
     A copy that was never seen may have been ordered in vain, and is ordered again.

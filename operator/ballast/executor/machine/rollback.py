@@ -48,7 +48,7 @@ def rollback_plan(run: Run) -> Plan:
     )
 
 
-def refilled(run: Run) -> frozenset[int]:
+def refilled_brokers(run: Run) -> frozenset[int]:
     """The brokers that would get replicas again by undoing this run: moves that have arrived, and those that may before they end."""
     left = {b for m in run.moves.values() if _arrived(m) or _may_arrive(m) for b in m.move.removing}
     return frozenset(left)

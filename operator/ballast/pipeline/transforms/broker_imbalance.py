@@ -26,16 +26,16 @@ def broker_imbalance(samples: DataFrame, brokers: DataFrame) -> DataFrame:
     counted = F.col("partitions") - F.col("deleting")
     # Without a leadership record (null) it is unknown whether another broker leads.
     not_led = F.when(F.col("leader") != F.col("preferred_leader"), counted).otherwise(0)
-    counts = _counted(
+    counts = _explode_counts(
         pairs,
         _counts("preferred_leader", preferred=counted, not_led=not_led, sampled=F.lit(1)),
         _counts("leader", led=F.col("partitions")),
-    ).unionByName(_counted(brokers, _counts("broker", listed=F.lit(1))))
+    ).unionByName(_explode_counts(brokers, _counts("broker", listed=F.lit(1))))
     each = counts.groupBy(*_SAMPLE, "broker").agg(*(F.sum(name).alias(name) for name in _COUNTS))
     return contract(_hours(each), BROKER_IMBALANCE)
 
 
-def _counted(rows: DataFrame, *counts: Column) -> DataFrame:
+def _explode_counts(rows: DataFrame, *counts: Column) -> DataFrame:
     """What each row counts for brokers in its minute."""
     return rows.select("cluster", "hour", F.date_trunc("minute", "time").alias("minute"), F.inline(F.array(*counts)))
 

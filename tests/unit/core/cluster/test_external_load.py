@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.core.cluster.external_load import BrokerFigures, ExternalLoad, consumed_per_partition, produced
+from ballast.core.cluster.external_load import BrokerFigures, ExternalLoad, consumer_bytes_per_s, producer_bytes_per_s
 
 TOPICS = ("orders", "clicks")
 
@@ -15,7 +15,7 @@ TOPICS = ("orders", "clicks")
 def shares(load: dict[tuple[int, str], float], rows: list[tuple[int, int, int]]) -> list[float]:
     """Attribute rates to rows of (topic, leader, size)."""
     topic, leader, size = (np.array([row[i] for row in rows], np.int64) for i in range(3))
-    found = consumed_per_partition(
+    found = consumer_bytes_per_s(
         ExternalLoad({}, load), TOPICS, topic=topic.astype(np.int32), leader=leader.astype(np.int32), led_size=size
     )
     return [float(x) for x in found]
@@ -60,5 +60,5 @@ def test_nothing_is_lost_or_made(load: dict[tuple[int, str], float], rows: list[
 def test_what_producers_write_is_known_where_every_broker_tells_it() -> None:
     """A broker that is left out would be a cluster that takes in less."""
     load = ExternalLoad({1: BrokerFigures(bytes_in=3.0), 2: BrokerFigures(bytes_in=4.0), 3: BrokerFigures(cpu=1.0)}, {})
-    assert produced(load, {1, 2}) == 7.0
-    assert [produced(load, brokers) for brokers in ({1, 3}, {1, 9}, set[int]())] == [None, None, None]
+    assert producer_bytes_per_s(load, {1, 2}) == 7.0
+    assert [producer_bytes_per_s(load, brokers) for brokers in ({1, 3}, {1, 9}, set[int]())] == [None, None, None]

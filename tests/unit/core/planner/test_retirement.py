@@ -9,7 +9,7 @@ from tests.unit.core.planner.demands import lists_after as after
 from tests.unit.core.planner.test_planner import cluster_like
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, build
-from ballast.core.planner.retirement import Phase, held_by, next_step
+from ballast.core.planner.retirement import Phase, count_held, next_step
 
 FOUR = frozenset({4})
 
@@ -77,7 +77,7 @@ def test_a_move_in_flight_is_waited_for() -> None:
     row = PartitionRow("t", 0, 1, (1, 2, 4), (1, 4), adding=(2,), removing=(4,), sizes=(5, 1, 5))
     state = build("c", tuple(Broker(i) for i in (1, 2, 4)), (Topic("t"),), [row])
     assert next_step(state, FOUR).phase is Phase.WAITING
-    assert held_by(state, FOUR) == 1
+    assert count_held(state, FOUR) == 1
 
 
 def test_the_active_controller_is_told_apart() -> None:
@@ -95,6 +95,6 @@ def test_the_word_is_given_only_of_empty_brokers(data: st.DataObject) -> None:
     leaving = frozenset(data.draw(st.sets(st.sampled_from([b.id for b in state.brokers]), min_size=1, max_size=2)))
     phases, end = walk(state, leaving)
     assert phases[-1] in {Phase.SAFE, Phase.STUCK}
-    assert (phases[-1] is Phase.SAFE) == (held_by(end, leaving) == 0)
+    assert (phases[-1] is Phase.SAFE) == (count_held(end, leaving) == 0)
     if phases[-1] is Phase.SAFE:
         assert phases == [p for p in (Phase.LEADERSHIP, Phase.DATA, Phase.SAFE) if p in phases]

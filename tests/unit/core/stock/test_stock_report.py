@@ -7,16 +7,16 @@ import pytest
 from ballast.core.cluster import TopicPartition
 from ballast.core.stock.report import (
     DirMove,
-    cancelled,
-    clearing,
+    cancel_message,
+    clearing_message,
     current_assignment,
-    dir_started,
+    dir_start_message,
     dir_status,
+    failed_cancel_message,
     inter_broker_limit,
     log_dir_limit,
-    not_cancelled,
-    rejected,
-    started,
+    rejection_message,
+    start_message,
     status,
 )
 
@@ -36,30 +36,30 @@ def test_the_assignment_before_is_printed_for_a_rollback() -> None:
 
 def test_what_was_started_and_cancelled_is_listed_by_topic_and_number() -> None:
     """One partition has a reassignment, several have reassignments."""
-    assert started([B0]) == "Successfully started partition reassignment for b-0"
-    assert started([B0, A10, A2]) == "Successfully started partition reassignments for a-2,a-10,b-0"
-    assert cancelled([B0]) == "Successfully cancelled partition reassignment for: b-0"
-    assert cancelled([B0, A10, A2]) == "Successfully cancelled partition reassignments for: a-2,a-10,b-0"
+    assert start_message([B0]) == "Successfully started partition reassignment for b-0"
+    assert start_message([B0, A10, A2]) == "Successfully started partition reassignments for a-2,a-10,b-0"
+    assert cancel_message([B0]) == "Successfully cancelled partition reassignment for: b-0"
+    assert cancel_message([B0, A10, A2]) == "Successfully cancelled partition reassignments for: a-2,a-10,b-0"
 
 
 def test_each_partition_that_was_refused_has_its_reason() -> None:
     """One line each, by topic and number."""
     reasons = {B0: "no", A10: "not now", A2: "never"}
     lines = ["a-2: never", "a-10: not now", "b-0: no"]
-    assert rejected(reasons).split("\n") == ["Error reassigning partition(s):", *lines]
-    assert not_cancelled(reasons).split("\n") == ["Error cancelling partition reassignments for:", *lines]
-    assert not_cancelled({B0: "no"}).split("\n") == ["Error cancelling partition reassignment for:", "b-0: no"]
+    assert rejection_message(reasons).split("\n") == ["Error reassigning partition(s):", *lines]
+    assert failed_cancel_message(reasons).split("\n") == ["Error cancelling partition reassignments for:", *lines]
+    assert failed_cancel_message({B0: "no"}).split("\n") == ["Error cancelling partition reassignment for:", "b-0: no"]
 
 
 def test_throttles_that_are_set_and_cleared_are_named() -> None:
     """Brokers by number and topics by name."""
     assert inter_broker_limit(5) == "The inter-broker throttle limit was set to 5 B/s"
     assert log_dir_limit(5) == "The replica-alter-dir throttle limit was set to 5 B/s"
-    assert clearing({10, 9}, {"b", "a"}).split("\n") == [
+    assert clearing_message({10, 9}, {"b", "a"}).split("\n") == [
         "Clearing broker-level throttles on brokers 9,10",
         "Clearing topic-level throttles on topics a,b",
     ]
-    assert clearing({1}, {"a"}).split("\n") == [
+    assert clearing_message({1}, {"a"}).split("\n") == [
         "Clearing broker-level throttles on broker 1",
         "Clearing topic-level throttles on topic a",
     ]
@@ -124,10 +124,10 @@ def test_replicas_with_a_log_dir_are_listed_by_broker_topic_and_number() -> None
     assert dir_status(moves).split("\n") == [
         f"Reassignment of replica {name}-{b} completed successfully." for name, b in order
     ]
-    assert dir_started(moves).split("\n") == [
+    assert dir_start_message(moves).split("\n") == [
         f"Successfully started moving log directory to /new for replica {name} with broker {b} " for name, b in order
     ]
-    assert dir_status([]) == dir_started([]) == ""
+    assert dir_status([]) == dir_start_message([]) == ""
 
 
 def test_a_copy_that_is_being_made_is_active() -> None:

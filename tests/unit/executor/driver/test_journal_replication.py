@@ -8,7 +8,7 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move, Plan
 from ballast.executor.driver.events import Happening, MoveChanged
-from ballast.executor.driver.journal_replication import KEY, MIN_ISR, emptied, lacking
+from ballast.executor.driver.journal_replication import KEY, MIN_ISR, emptied_brokers, lacking
 from ballast.executor.driver.notes import Note
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.stages import Planned
@@ -142,4 +142,4 @@ def test_where_more_replicas_go(
 def test_brokers_that_a_plan_empties() -> None:
     """A broker that gives and takes is not one of them."""
     plan = Plan("x", "c", "", moves=(Move(T, 0, (1, 2), (3, 2)), Move(T, 1, (3, 2), (3, 4))))
-    assert emptied(plan) == {1, 2}
+    assert emptied_brokers(plan) == {1, 2}

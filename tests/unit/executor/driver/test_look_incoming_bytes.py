@@ -372,17 +372,17 @@ def test_what_a_reading_shows_is_told_by_partition_and_broker() -> None:
     sizes, dirs = p.size_bytes.copy(), p.log_dir.copy()
     sizes[:], dirs[:] = [1, 2, 3, 4], [0, UNKNOWN, 0, 1]
     untold = replace(state, partitions=replace(p, size_bytes=sizes * 0 + UNKNOWN, log_dir=dirs))
-    assert Disks(untold).shown(THEIRS, 2) == {}
+    assert Disks(untold).sizes_by_dir(THEIRS, 2) == {}
     state = replace(state, partitions=replace(p, size_bytes=sizes, log_dir=dirs))
     disks = Disks(state, 10.0)
-    assert [disks.shown(n, 1) for n in (FIRST, SECOND, THEIRS)] == [{"/d": 1}, {"": 2}, {"/d": 3}]
-    assert [disks.shown(n, 2) for n in (FIRST, SECOND, THEIRS)] == [{}, {}, {OTHER: 4}]
-    assert disks.shown(TopicPartition("none", 0), 1) == {}
-    assert disks.shown(FIRST, 9) == {}
-    assert Disks().shown(FIRST, 1) == {}
+    assert [disks.sizes_by_dir(n, 1) for n in (FIRST, SECOND, THEIRS)] == [{"/d": 1}, {"": 2}, {"/d": 3}]
+    assert [disks.sizes_by_dir(n, 2) for n in (FIRST, SECOND, THEIRS)] == [{}, {}, {OTHER: 4}]
+    assert disks.sizes_by_dir(TopicPartition("none", 0), 1) == {}
+    assert disks.sizes_by_dir(FIRST, 9) == {}
+    assert Disks().sizes_by_dir(FIRST, 1) == {}
     later = Disks(state, 10.0, {2: (20.0, BrokerLogs((), {FIRST: (ReplicaLog(ONE, 7, 0),)}))})
-    assert [later.shown(n, 2) for n in (FIRST, THEIRS)] == [{ONE: 7}, {}]
-    assert later.shown(THEIRS, 1) == {"/d": 3}
+    assert [later.sizes_by_dir(n, 2) for n in (FIRST, THEIRS)] == [{ONE: 7}, {}]
+    assert later.sizes_by_dir(THEIRS, 1) == {"/d": 3}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from ballast.executor.driver.events import Paced
 from ballast.executor.driver.pace import Pace, pace_of
 from ballast.executor.machine.policy import MIB, ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run, with_moves
-from ballast.executor.machine.scheduling.speeds import broker_rates, needed_now
+from ballast.executor.machine.scheduling.speeds import broker_rates, needed_rates
 from ballast.executor.machine.stages import Moving
 from ballast.executor.machine.transitions import EffectKind
 from ballast.wiring.runs import foreseen_pace
@@ -134,7 +134,7 @@ def test_auto_does_not_halve_below_what_producers_write() -> None:
     name = TopicPartition(T, 0)
     run = with_moves(run, {name: replace(run.moves[name], stage=Moving())})
     run = replace(run, inbound={name: 2.0 * MB}, rates={3: MIB})
-    needed = needed_now(run, s.cluster.snapshot())
+    needed = needed_rates(run, s.cluster.snapshot())
     assert needed == {1: pytest.approx(2.5 * MB, rel=0.01), 3: pytest.approx(2.5 * MB, rel=0.01)}
     assert broker_rates(replace(run, needed=needed), [3])[3] == needed[3]
 

@@ -28,7 +28,7 @@ from ballast.executor.journal.records import (
     tally,
     unpack,
 )
-from ballast.executor.machine.notes import journaled
+from ballast.executor.machine.notes import journaled_note
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Status
 from ballast.executor.machine.stages import (
@@ -48,7 +48,7 @@ from ballast.executor.machine.stages import (
 from ballast.ports.journal import Corrupt, Record
 
 NOW: Final = Now(2_000_000, 2_000.0)
-NOTE: Final = journaled("said")
+NOTE: Final = journaled_note("said")
 
 
 def name(n: int, topic: str = "t") -> TopicPartition:

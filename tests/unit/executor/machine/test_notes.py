@@ -70,7 +70,7 @@ def test_every_note_has_a_sentence_that_takes_its_values(code: str) -> None:
 def test_every_note_is_made_somewhere_and_every_cause_can_be_said() -> None:
     """No sentence is kept that no decision leads to."""
     sources = [p.read_text() for p in Path(machine.__path__[0]).rglob("*.py") if p.name != "notes.py"]
-    made = set(re.findall(r'(?:note\(|_seen\(m, )\s*"([a-z-]+)"', "\n".join(sources)))
+    made = set(re.findall(r'(?:note\(|_replicas_note\(m, )\s*"([a-z-]+)"', "\n".join(sources)))
     assert made == set(SENTENCES)
     assert set(CAUSES) <= made
 

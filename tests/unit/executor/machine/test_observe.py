@@ -10,7 +10,7 @@ import pytest
 
 from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move
-from ballast.executor.machine.notes import Note, journaled, note
+from ballast.executor.machine.notes import Note, journaled_note, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -258,7 +258,7 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
         pytest.param(
             Restoring(),
             seen((2, 1)),
-            {"attempts": 3, "note": journaled("Refused.", "order-refused", {"answer": "POLICY_VIOLATION: no"})},
+            {"attempts": 3, "note": journaled_note("Refused.", "order-refused", {"answer": "POLICY_VIOLATION: no"})},
             Failed("rejected"),
             OTHER_ORDER,
             id="answered-to-a-process-before",

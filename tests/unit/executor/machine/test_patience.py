@@ -16,7 +16,7 @@ from ballast.executor.machine.patience import (
     allowed_s,
     dir_share_bytes_per_s,
     leg_bytes,
-    marked,
+    mark,
     next_end_s,
     overdue,
     share_bytes_per_s,
@@ -47,7 +47,7 @@ def clock(m: MoveRun) -> Moving:
 
 def estimated(m: MoveRun) -> tuple[float, int]:
     """When the clock was started last, and what was left then, by a look at 50 s."""
-    stage = marked(m, clock(m), Now(0, 50.0))
+    stage = mark(m, clock(m), Now(0, 50.0))
     return stage.mark_s, stage.mark_left_bytes
 
 
@@ -289,7 +289,7 @@ def test_the_clock_starts_anew_with_each_leg(
 ) -> None:
     """A tenth of the bytes, or all that is left; nothing at all is no leg."""
     m = flying(0, total=100, copied=100 - left)
-    stage = marked(m, Moving(mark_left_bytes=mark_left), Now(0, 50.0), anew=anew)
+    stage = mark(m, Moving(mark_left_bytes=mark_left), Now(0, 50.0), anew=anew)
     assert (stage.mark_s, stage.mark_left_bytes) == expected
 
 

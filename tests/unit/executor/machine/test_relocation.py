@@ -16,7 +16,7 @@ from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Progressed, RunResult
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.relocation import QUIET_S, between_dirs, copies_seen, home_of, stopped_on, stopping
+from ballast.executor.machine.relocation import QUIET_S, between_dirs, copies_seen, find_stopped, home_of, stop_copies
 from ballast.executor.machine.run import MoveRun, Now
 from ballast.executor.machine.stages import Moving, Relocating
 from ballast.executor.machine.step import Command
@@ -237,13 +237,13 @@ def test_copies_are_stopped_by_one_order_that_has_time_to_show() -> None:
     stage = Relocating(given_up=True)
     m = MoveRun(BOTH, Relocating(), entered_s=900.0)
     places: dict[tuple[TopicPartition, int], str] = {}
-    ordered = stopping(m, stage, look(told(b1=(HERE, COPY), b2=(HERE, COPY))), NOW, places)
+    ordered = stop_copies(m, stage, look(told(b1=(HERE, COPY), b2=(HERE, COPY))), NOW, places)
     assert places == {(T0, 1): "/data/0", (T0, 2): "/data/0"}
     assert ordered.stage == Relocating(retry_at_s=NOW.s + QUIET_S, given_up=True)
     for retry_at_s, again in ((NOW.s + 1, {}), (NOW.s, {(T0, 1): "/data/0"})):
         places = {}
         waiting = replace(stage, retry_at_s=retry_at_s)
-        found = stopping(m, waiting, look(told(b1=(HERE, COPY), b2=(HERE,))), NOW, places)
+        found = stop_copies(m, waiting, look(told(b1=(HERE, COPY), b2=(HERE,))), NOW, places)
         assert places == again
         assert found.stage == (replace(waiting, retry_at_s=NOW.s + QUIET_S) if again else waiting)
 
@@ -253,7 +253,7 @@ def test_copies_that_do_not_show_are_over_once_an_order_has_had_its_time(entered
     """One that was journaled and perhaps sent late may begin until then."""
     m = MoveRun(STAYING, Relocating(), entered_s=entered_s)
     places: dict[tuple[TopicPartition, int], str] = {}
-    found = stopping(m, Relocating(), look(told(b1=(HERE,))), NOW, places)
+    found = stop_copies(m, Relocating(), look(told(b1=(HERE,))), NOW, places)
     assert (type(found.stage) is not Relocating) is over
     assert places == {}
 
@@ -297,7 +297,7 @@ def test_a_copy_that_was_seen_and_is_gone_is_told_by_its_broker(
 ) -> None:
     """A copy that is there, however small it has become, has not been stopped."""
     stage = Relocating(seen_on=frozenset({2}))
-    assert stopped_on(MoveRun(move, stage, copied_bytes=50), stage, look(logs)) == stopped
+    assert find_stopped(MoveRun(move, stage, copied_bytes=50), stage, look(logs)) == stopped
 
 
 @pytest.mark.parametrize(

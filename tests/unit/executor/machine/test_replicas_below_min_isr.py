@@ -56,7 +56,7 @@ def test_a_copy_waits_where_it_alone_would_refuse_writes(
     state: ClusterState, new: tuple[int, ...], *, held: bool, allowed: bool
 ) -> None:
     """By the brokers' own count: the lesser of min.insync.replicas and the replicas, old and new together."""
-    move = Move("t", 0, state.settled(0), new, 1)
+    move = Move("t", 0, state.settled_replicas(0), new, 1)
     found = judge([move], state, ours={NAME: move}, room={}, allow_replicas_below_min_isr=allowed)
     assert (NAME in found and found[NAME].code == "replicas-below-min-isr") is (held and not allowed)
 

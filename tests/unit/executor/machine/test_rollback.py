@@ -14,7 +14,7 @@ from ballast.executor.driver.events import Paced, Progressed, RunResult
 from ballast.executor.journal.history import summarise
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.rollback import cancel_plan, owed_rollback, refilled, rollback_plan
+from ballast.executor.machine.rollback import cancel_plan, owed_rollback, refilled_brokers, rollback_plan
 from ballast.executor.machine.run import Now, Phase, Run, new_run, with_moves
 from ballast.executor.machine.stages import (
     Cancelling,
@@ -203,7 +203,7 @@ def test_brokers_that_undoing_would_fill_are_those_that_replicas_have_left_or_ma
     stage: Stage, *, fills: bool
 ) -> None:
     """A move that is being cancelled, or that never began, leaves none."""
-    assert refilled(run_of(stage, moves=MOVES[:1])) == ({1} if fills else set())
+    assert refilled_brokers(run_of(stage, moves=MOVES[:1])) == ({1} if fills else set())
 
 
 def test_a_rollback_is_owed_once_in_the_moment_in_which_the_run_ends() -> None:

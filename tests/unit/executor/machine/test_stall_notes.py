@@ -10,7 +10,7 @@ from tests.unit.executor.scenes import T, scene
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
 from ballast.executor.driver.events import MoveChanged
-from ballast.executor.machine.notes import journaled
+from ballast.executor.machine.notes import journaled_note
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run, with_moves
 from ballast.executor.machine.stages import Stalled
@@ -25,7 +25,7 @@ def test_another_cause_of_the_same_stall_is_news(cause: str, news: int) -> None:
     run = new_run("r", Plan("test", "c", "f", (Move(T, 0, (1, 2), (3, 2)),)), ExecutionPolicy(), Now(0, 0.0))
     before = with_moves(run, {NAME: replace(run.moves[NAME], stage=Stalled(cause="destination-unreachable"))})
     after = with_moves(
-        before, {NAME: replace(before.moves[NAME], stage=Stalled(cause=cause), note=journaled("another sentence"))}
+        before, {NAME: replace(before.moves[NAME], stage=Stalled(cause=cause), note=journaled_note("another sentence"))}
     )
     s.driver._tell(before, after)
     told = [h for h in s.ears.heard if isinstance(h, MoveChanged)]

@@ -13,7 +13,7 @@ from ballast.core.guards import cancel_is_safe, verdict
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import Setting, entries, shortfall
 from ballast.executor.journal.ledger import Throttler
-from ballast.executor.machine.notes import journaled
+from ballast.executor.machine.notes import journaled_note
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, new_run
 from ballast.executor.machine.stages import (
@@ -203,7 +203,7 @@ def test_an_old_order_that_is_refused_says_so() -> None:
 @pytest.mark.parametrize("kind", [EffectKind.THROTTLE, EffectKind.UNTHROTTLE])
 def test_after_silence_the_throttle_that_stands_is_unknown(kind: EffectKind) -> None:
     """It is settled anew; a move that waited for it is judged again, and one in flight goes on."""
-    waiting = replace(moving(Throttled(), note=journaled("said before")), applied={LIST: frozenset({"0:3"})})
+    waiting = replace(moving(Throttled(), note=journaled_note("said before")), applied={LIST: frozenset({"0:3"})})
     run, effects = step(waiting, Unanswered(Effect(kind), "silence"), NOW)
     m = run.moves[NAME]
     assert (run.applied, m.stage, m.detail, effects) == (None, Planned(), "said before", ())

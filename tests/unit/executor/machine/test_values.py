@@ -23,7 +23,7 @@ from ballast.daemon.acting.run_views import ParsedJournal, journal_view_of
 from ballast.errors import Refused, UsageError
 from ballast.executor.journal.history import expire, load_summaries, summarise
 from ballast.executor.journal.records import STRIPPED, changes, dump_run, load_open_runs, load_runs, read_runs
-from ballast.executor.machine.notes import journaled
+from ballast.executor.machine.notes import journaled_note
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import ElectionStage, Now, Phase, new_run, with_moves
 from ballast.executor.machine.stages import STAGES, Failed, RolledBack, Submitted, Unthrottled, Verified
@@ -91,7 +91,7 @@ def test_a_run_that_ends_is_packed_into_two_records() -> None:
         "balance", "c", "f", (Move("t", 0, (1,), (2,), 7), Move("t", 1, (1,), (2,), 5)), (TopicPartition("t", 0),)
     )
     run = new_run("r", plan, ExecutionPolicy(), NOW)
-    done = with_moves(run, {name: replace(run.moves[name], stage=Verified(), note=journaled("x"))})
+    done = with_moves(run, {name: replace(run.moves[name], stage=Verified(), note=journaled_note("x"))})
     ended = replace(done, phase=Phase.ENDED, ended_ms=5)
     view = {r.key: r.value for r in dump_run(run)} | {r.key: r.value for r in changes(run, ended)}
     left = [Record(key, value) for key, value in view.items() if value is not None]

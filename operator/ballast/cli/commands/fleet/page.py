@@ -195,14 +195,14 @@ def _quarters(balance: list[Row]) -> str:
     known = [r for r in balance if r["disk_bytes"] and r["disk_free_bytes"] is not None]
     if not known:
         return ""
-    rows = sorted(known, key=lambda r: (-_used(r, QUARTERS), r["name"]))
+    rows = sorted(known, key=lambda r: (-_used_share(r, QUARTERS), r["name"]))
     every = {k: _sum(r[k] for r in known) for k in ("disk_bytes", "disk_free_bytes", "growth_bytes_per_day")}
     body = [
         (
             escape(r["name"]),
             human_bytes(r["disk_bytes"]),
-            _gained(r["growth_bytes_per_day"]),
-            _full(_used(r, 0)),
+            _quarterly_growth(r["growth_bytes_per_day"]),
+            _full(_used_share(r, 0)),
             *(_ahead(r, ahead) for ahead in range(1, QUARTERS + 1)),
         )
         for r in (
@@ -221,10 +221,10 @@ def _ahead(row: Row, quarters: int) -> str:
     """How full the disks are then; at least so full where some of what they hold is not known to grow."""
     if row["growth_bytes_per_day"] is None:
         return "-"
-    return f"{'≥ ' if row['growth_unknown'] else ''}{_full(_used(row, quarters))}"
+    return f"{'≥ ' if row['growth_unknown'] else ''}{_full(_used_share(row, quarters))}"
 
 
-def _used(row: Row, quarters: int) -> float:
+def _used_share(row: Row, quarters: int) -> float:
     """Share of the disks that is used then."""
     used = row["disk_bytes"] - row["disk_free_bytes"] + (row["growth_bytes_per_day"] or 0) * QUARTER_DAYS * quarters
     return float(max(used, 0) / row["disk_bytes"])
@@ -337,7 +337,7 @@ def _bytes(figure: float | None) -> str:
     return "-" if figure is None else human_bytes(figure)
 
 
-def _gained(per_day: int | None) -> str:
+def _quarterly_growth(per_day: int | None) -> str:
     """What a quarter brings; logs that shrink have a sign."""
     if per_day is None:
         return "-"

@@ -88,15 +88,15 @@ def _line(r: dict[str, Any], plan: str | Cell) -> Row:
         r["name"],
         str(r["brokers"]),
         human_count(r["partitions"]),
-        _known(r["offline"], human_count),
+        _figure_or_dash(r["offline"], human_count),
         Cell(human_count(len(r["log_dir_errors"])), "red" if r["log_dir_errors"] else ""),
         "-" if r["disk_full_before"] is None else human_percent(r["disk_full_before"], 0),
         "-" if r["days_to_full"] is None else f"{r['days_to_full']:.0f}",
         "-" if r["moves"] is None else human_count(r["moves"] - r["replica_list_changes"]),
-        _known(r["bytes_moved"], human_bytes),
+        _figure_or_dash(r["bytes_moved"], human_bytes),
         plan,
     ]
 
 
-def _known(figure: int | None, show: Callable[[int], str]) -> str:
+def _figure_or_dash(figure: int | None, show: Callable[[int], str]) -> str:
     return "-" if figure is None else show(figure)

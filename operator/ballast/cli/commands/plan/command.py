@@ -210,9 +210,9 @@ def place(
     pattern = topics_[0] if len(topics_) == 1 else "|".join(f"(?:{t})" for t in topics_)
 
     def intent(state: ClusterState) -> Intent:
-        from ballast.core.placement.placer import chosen_algorithm
+        from ballast.core.placement.placer import choose_algorithm
 
-        chosen = chosen_algorithm(placement, state, start=start)
+        chosen = choose_algorithm(placement, state, start=start)
         selection = replace(options.selection(), topics=pattern)
         return Place(selection=selection, algorithm=chosen, replication_factor=factor, start=start, shift=shift)
 
@@ -237,7 +237,7 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
         policy = options.policy(cluster.settings().balance)
         state, loads, drained = _read_cluster(options, cluster)
         intent = intent if isinstance(intent, Intent) else intent(state)
-        policy = options.closed(policy, state.broker_index)
+        policy = options.add_closed_brokers(policy, state.broker_index)
         from ballast.core.planner import plan as make_plan
         from ballast.core.planner.request import dump_request
 
@@ -279,7 +279,7 @@ def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> i
 
     selection, policy = options.selection_of_topics("--least"), options.policy(cluster.settings().balance)
     state, loads, drained = _read_cluster(options, cluster)
-    policy = options.closed(policy, state.broker_index)
+    policy = options.add_closed_brokers(policy, state.broker_index)
     unknown = sorted(together(options.drain).ids - state.broker_index.keys())
     if unknown:
         are = "is" if len(unknown) == 1 else "are"

@@ -142,7 +142,7 @@ class PlanOptions:
             topic_rules=settings.topic_rules + tuple(rule_of(text) for text in self.topic_rule),
         )
 
-    def closed(self, policy: PlannerPolicy, known: Collection[int]) -> PlannerPolicy:
+    def add_closed_brokers(self, policy: PlannerPolicy, known: Collection[int]) -> PlannerPolicy:
         """The policy with the brokers that were cordoned and drained here; an expression means those that the cluster has."""
         return replace(
             policy,

@@ -105,7 +105,7 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int | None) -> list[str]:
             return ["Only partitions without any data move, so no bytes."]
         return ["No size is known, so neither bytes nor time can be estimated."]
     lines = []
-    moved = f"{_bounded(plan)}{_exact(plan.bytes_moved)}"
+    moved = f"{_bound_prefix(plan)}{_exact(plan.bytes_moved)}"
     if plan.bound_bytes:
         over = plan.bytes_moved / plan.bound_bytes - 1
         lines.append(
@@ -132,7 +132,7 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int | None) -> list[str]:
     return lines
 
 
-def _bounded(plan: Plan) -> str:
+def _bound_prefix(plan: Plan) -> str:
     """Whether the bytes are a bound: unknown sizes come on top, what is in remote storage may be left out."""
     less = bool(plan.summary.get("tiered", {}).get("at_most_on"))
     if plan.unknown_sizes:

@@ -67,15 +67,15 @@ def _report(active: Mapping[TopicPartition, Reassignment], copies: Collection[re
         n: told.why.get(n, "it is still in progress") for n in active if n not in told.cancelled | told.ended.keys()
     }
     if missed:
-        click.echo(report.not_cancelled(missed))
+        click.echo(report.failed_cancel_message(missed))
         return 1
-    click.echo(report.cancelled(sorted(told.cancelled)) if told.cancelled else report.NONE_ACTIVE)
+    click.echo(report.cancel_message(sorted(told.cancelled)) if told.cancelled else report.NONE_ACTIVE)
     for name, replicas in sorted(told.ended.items()):
         say(f"{name} was moved already when the cancel came: its replicas are {human_replicas(replicas)}.")
     for replica, why in told.refused.items():
         click.echo(f"The copy of {replica} goes on: {why}")
     if told.stopped:
-        click.echo(report.dir_started(told.stopped))
+        click.echo(report.dir_start_message(told.stopped))
     elif not copies:
         click.echo(report.NO_MOVES_ACTIVE)
     return 1 if told.refused else 0
@@ -109,11 +109,11 @@ def _cancel(
     if still:
         own.cancel_in_flight(still, run_id=new_run_id())
         note()
-    told.ended |= arrived(own.opened.cluster, {n for n in active if n not in told.cancelled})
+    told.ended |= find_arrived(own.opened.cluster, {n for n in active if n not in told.cancelled})
     _stop_copies(own, entries, copies, told)
 
 
-def arrived(cluster: ClusterReader, names: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
+def find_arrived(cluster: ClusterReader, names: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
     """Of these the partitions that are in flight no more, with their replicas; a topic that is gone has none.
 
     A move may end between the list that was asked for and the cancel: then there was nothing to cancel, and that is no error.

@@ -56,7 +56,7 @@ def execute(options: ReassignOptions) -> int:
         policy = policy_of(options)
         refused = refusals(plan, state, listed, policy)
         if refused:
-            click.echo(report.rejected(refused))
+            click.echo(report.rejection_message(refused))
             return 1
         if plan.moves:
             run_id = new_run_id()
@@ -65,16 +65,16 @@ def execute(options: ReassignOptions) -> int:
                 _finish_left(own)
                 failed = _begin(own, plan, policy, run_id, watch)
             if failed:
-                click.echo(report.rejected(failed))
+                click.echo(report.rejection_message(failed))
                 return 1
             follower = keep_following(opened, options, run_id)
             say(f"run {run_id}: {follower}; ballast runs show {run_id} shows its progress.")
         for line in _limits(options):
             click.echo(line)
-        click.echo(report.started([e.name for e in entries]))
+        click.echo(report.start_message([e.name for e in entries]))
         wanted = dir_moves(opened, entries)
         if wanted:
-            click.echo(report.dir_started(wanted))
+            click.echo(report.dir_start_message(wanted))
     return 0
 
 
@@ -223,7 +223,7 @@ def remove_throttles(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]
     topics = {e.topic for e in entries}
     if everybodys:
         brokers = {b.id for b in opened.cluster.snapshot(log_dirs=False, configs=False).brokers}
-        click.echo(report.clearing(brokers | {b for e in entries for b in e.replicas}, topics))
+        click.echo(report.clearing_message(brokers | {b for e in entries for b in e.replicas}, topics))
     try:
         with writer(opened, command=f"{COMMAND} --verify", lock_wait_s=0) as own:
             for run in own.driver.open_runs():

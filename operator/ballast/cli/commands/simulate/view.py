@@ -36,7 +36,7 @@ def show_play(played: Playback, death: Death | None) -> None:
             out.print(line)
     if len(played.story) > 1:
         out.print()
-        for at_s, sentence in _shortened(played.story):
+        for at_s, sentence in _shorten(played.story):
             out.print(f"  after {human_time(at_s)}: {sentence}")
     shown = _telling(played.brokers)
     if shown:
@@ -92,7 +92,7 @@ _TROUBLE: Final = {
 }
 
 
-def _shortened(story: list[tuple[float, str]]) -> list[tuple[float, str]]:
+def _shorten(story: list[tuple[float, str]]) -> list[tuple[float, str]]:
     if len(story) <= STORY_SHOWN:
         return story
     return [*story[: STORY_SHOWN - 2], (story[-2][0], f"… ({len(story) - STORY_SHOWN} more)"), *story[-2:]]
@@ -262,7 +262,7 @@ def _obstacles(repair: Plan) -> list[str]:
 
 
 def _broker_rows(loss: Loss, repair: Plan) -> list[documents.BrokerLoss]:
-    led_before, led_after = _led(loss.before), _led(loss.after)
+    led_before, led_after = _count_leaders(loss.before), _count_leaders(loss.after)
     sizes = loss.before.partitions.size_bytes
     held = {b["broker"]: b for b in repair.summary.get("brokers", [])}
     replicas = {
@@ -296,7 +296,7 @@ def _at_least(disk: int | None, replicas: int | None) -> str:
     return f"≥ {human_bytes(replicas)}" if disk is None and replicas is not None else human_bytes(disk)
 
 
-def _led(state: ClusterState) -> Counter[int]:
+def _count_leaders(state: ClusterState) -> Counter[int]:
     return Counter(state.partitions.leader.tolist())
 
 

@@ -164,7 +164,7 @@ def draw(status: ClusterStatus, screen: Any, *, limit: int | None) -> None:
     if status.throttles:
         screen.print()
         rows: list[Row] = [
-            (t.resource, t.setting.key, _shortened(t.value), Cell(t.why, "yellow" if t.stale else ""))
+            (t.resource, t.setting.key, _shorten(t.value), Cell(t.why, "yellow" if t.stale else ""))
             for t in status.throttles
         ]
         screen.print(render_table(_THROTTLE_COLUMNS, rows, screen.width))
@@ -357,7 +357,7 @@ _THROTTLE_COLUMNS: Final = (
 _VALUE_WIDTH: Final = 40
 
 
-def _shortened(value: str) -> str:
+def _shorten(value: str) -> str:
     return value if len(value) <= _VALUE_WIDTH else value[: _VALUE_WIDTH - 1] + "…"
 
 

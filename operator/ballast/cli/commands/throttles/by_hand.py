@@ -229,7 +229,7 @@ def remove_throttle(
     from ballast.cli.commands.throttles.command import broker_ids, judge
     from ballast.errors import Incomplete
     from ballast.wiring.runs import writer
-    from ballast.wiring.throttles import as_stale, named, restore, set_so_far
+    from ballast.wiring.throttles import as_stale, restore, select_settings, set_so_far
 
     with (
         cluster.open() as opened,
@@ -239,10 +239,10 @@ def remove_throttle(
     ):
         brokers = names_of(named_brokers, broker_ids(opened))
         by_hand = set_so_far(own)
-        lines = {s: by_hand[s] for s in named(by_hand, topics, brokers)}
+        lines = {s: by_hand[s] for s in select_settings(by_hand, topics, brokers)}
         if topics or brokers:
             standing = {s.setting: s for s in judge(opened, journal) if not s.held and not s.static}
-            others = [standing[s] for s in named(standing, topics, brokers) if s not in lines]
+            others = [standing[s] for s in select_settings(standing, topics, brokers) if s not in lines]
             lines |= as_stale(others)
         if not lines:
             say(

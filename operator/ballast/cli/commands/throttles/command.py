@@ -162,14 +162,14 @@ def _clean(
 ) -> int:
     from ballast.errors import Incomplete
     from ballast.executor.journal.ledger import not_restored
-    from ballast.ports.journal import begun_in, begun_record
+    from ballast.ports.journal import begun_record, find_begun
     from ballast.wiring.runs import is_settled, writer
-    from ballast.wiring.throttles import as_stale, named, removable, restore, set_so_far
+    from ballast.wiring.throttles import as_stale, removable, restore, select_settings, set_so_far
 
     ids = [str(b) for b in brokers]
 
     def going(found: Sequence[FoundThrottle]) -> list[FoundThrottle]:
-        by_hand = named([s.setting for s in found if s.by_hand], topics, ids)
+        by_hand = select_settings([s.setting for s in found if s.by_hand], topics, ids)
         return [*removable(found, topics=topics, brokers=brokers), *(s for s in found if s.setting in by_hand)]
 
     if is_settled(opened, journal):
@@ -202,7 +202,7 @@ def _clean(
         by_hand = set_so_far(own)
         lines = as_stale(gone) | {s.setting: by_hand[s.setting] for s in gone if s.setting in by_hand}
         failures = restore(own, lines) if lines else []
-        if not failures and begun_in(own.journal.read()) is not None:
+        if not failures and find_begun(own.journal.read()) is not None:
             own.journal.append([begun_record(None)])
             say("The journal that was begun again counts as whole from now on.")
     if failures:

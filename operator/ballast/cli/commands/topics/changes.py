@@ -84,11 +84,11 @@ class Wanted:
 
     def algorithm(self, state: ClusterState) -> Algorithm:
         """As told, or what the cluster's controller would use."""
-        from ballast.core.placement.placer import chosen_algorithm
+        from ballast.core.placement.placer import choose_algorithm
 
-        return chosen_algorithm(self.placement, state, start=self.start)
+        return choose_algorithm(self.placement, state, start=self.start)
 
-    def drawn_seed(self) -> int:
+    def draw_seed(self) -> int:
         """As told, or a fresh one, which the output names."""
         return self.seed if self.seed is not None else secrets.randbits(47)
 
@@ -178,7 +178,7 @@ def create(
         elif partitions is None or replication_factor is None:
             raise UsageError("--partitions and --replication-factor go together.")
         else:
-            algorithm, seed = wanted.algorithm(state), wanted.drawn_seed()
+            algorithm, seed = wanted.algorithm(state), wanted.draw_seed()
             usable, racks = _usable(state, drained), wanted.rack_aware
             if wanted.start is not None:
                 placed = Placed(_place_fixed(wanted, usable, partitions, replication_factor), algorithm)
@@ -229,7 +229,7 @@ def expand(
             added, factor = check_expansion(present, partitions), len(present[0])
             placed = Placed(_place_fixed(wanted, _usable(state, drained), added, factor, first=len(present)), "classic")
         else:
-            algorithm, seed = wanted.algorithm(state), wanted.drawn_seed()
+            algorithm, seed = wanted.algorithm(state), wanted.draw_seed()
             rng = JavaRandom(seed)
             usable = _usable(state, drained)
             found = place_more(algorithm, usable, present, partitions, rng, rack_aware=wanted.rack_aware)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ballast.core.planner.bound.ascent import prices_by_ascent
 from ballast.core.planner.bound.branch import NEAR, branch
 from ballast.core.planner.bound.brokers import prices_by_broker
-from ballast.core.planner.bound.listed import listed
+from ballast.core.planner.bound.listed import list_large_partitions
 from ballast.core.planner.bound.program import Program, generate
 from ballast.core.planner.bound.value import Relaxation, relaxation_of, value
 from ballast.core.planner.problem.problem import Problem
@@ -58,9 +58,9 @@ def bound_of(problem: Problem, reached: Ints, placement: Slots, *, prove: bool, 
     best, method = crude(relaxed)
     if prove:
         whole = len(problem.size) * len(problem.ids) <= pairs
-        hoped = copied(relaxed.problem, placement)
+        hoped = count_copied(relaxed.problem, placement)
         if whole:
-            relaxed.listed = listed(relaxed.problem, relaxed.high, relaxed.kind, relaxed.gone)
+            relaxed.listed = list_large_partitions(relaxed.problem, relaxed.high, relaxed.kind, relaxed.gone)
         rising, proven = prices_by_ascent(relaxed, hoped)
         if proven > best:
             best, method = proven, ASCENT
@@ -90,7 +90,7 @@ def crude(r: Relaxation) -> tuple[int, str]:
     return max(above, below) - len(r.problem.home), FILLING if below > above else DISK_ALONE
 
 
-def copied(p: Problem, placement: Slots) -> int:
+def count_copied(p: Problem, placement: Slots) -> int:
     """Scaled bytes that the plan copies."""
     homes = np.zeros(len(placement), np.bool_)
     row = np.repeat(np.arange(len(p.start) - 1), np.diff(p.start))

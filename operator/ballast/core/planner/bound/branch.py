@@ -73,7 +73,7 @@ def _look(program: Program, r: Relaxation, prices: Ints, number: int, enough: in
     program.restrict(r.listed)
     program.add(np.array([one.row for one in r.listed], np.int64), r.evaluate(prices)[1])
     found, _ = raise_prices(program, r, prices, enough=enough)
-    return _Case(r.evaluate(found)[0], number, r, found, program.held())
+    return _Case(r.evaluate(found)[0], number, r, found, program.replica_parts())
 
 
 def _part(case: _Case) -> tuple[Listed, ...] | None:

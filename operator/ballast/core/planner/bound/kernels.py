@@ -109,7 +109,7 @@ def floors(prices: Any, kept_start: Any, kept: Any, floor: Any) -> None:
 
 
 @part
-def priced(table: Any, at: int, cost: Any, p: int) -> int:
+def cost_of(table: Any, at: int, cost: Any, p: int) -> int:
     """What this row of load costs at one row of prices."""
     total = 0
     for k in range(table.shape[1]):
@@ -133,14 +133,14 @@ def offer(
     for i in range(old_start[p], old_start[p + 1]):
         b = old[i]
         if not world.gone[i] and (not leading or world.leads[b] or i == old_start[p]):
-            price = priced(prices, b, cost, p)
+            price = cost_of(prices, b, cost, p)
             if price < best[group_of[b]]:
                 best[group_of[b]], who[group_of[b]] = price, b
     for g in range(len(best)):
-        if kept_start[g] == kept_start[g + 1] or copy + priced(options.floor, g, cost, p) >= min(most, best[g]):
+        if kept_start[g] == kept_start[g + 1] or copy + cost_of(options.floor, g, cost, p) >= min(most, best[g]):
             continue
         for i in range(kept_start[g], kept_start[g + 1]):
-            price = copy + priced(prices, kept[i], cost, p)
+            price = copy + cost_of(prices, kept[i], cost, p)
             if price < best[g]:
                 best[g], who[g] = price, kept[i]
 
@@ -204,7 +204,7 @@ def at_home(world: Partitions, prices: Any, lead: Any, follow: Any, p: int, plac
             for j in range(first, i):
                 if group[old[j]] == group[b]:
                     return BARRED
-        f, le = priced(prices, b, follow, p), priced(prices, b, lead, p)
+        f, le = cost_of(prices, b, follow, p), cost_of(prices, b, lead, p)
         all_follow += f
         dear_f = max(dear_f, f)
         if world.leads[b] or i == first:
@@ -232,7 +232,7 @@ def stay(world: Partitions, prices: Any, lead: Any, follow: Any, p: int, placeme
     for j in range(min(start[p + 1] - start[p], old_start[p + 1] - old_start[p])):
         b = world.old[old_start[p] + j]
         placement[start[p] + j] = b
-        total += priced(prices, b, lead if j == 0 else follow, p)
+        total += cost_of(prices, b, lead if j == 0 else follow, p)
     return total
 
 
@@ -242,8 +242,8 @@ def free(world: Partitions, prices: Any, lead: Any, follow: Any, p: int) -> int:
     followers = world.start[p + 1] - world.start[p] - 1
     leader, follower = 0, 0
     for b in range(len(prices)):
-        leader = min(leader, priced(prices, b, lead, p))
-        follower = min(follower, priced(prices, b, follow, p))
+        leader = min(leader, cost_of(prices, b, lead, p))
+        follower = min(follower, cost_of(prices, b, follow, p))
     total: int = leader + follower * followers
     return total
 
@@ -275,8 +275,8 @@ def place_all(
             last = len(as_follower.floor) - 1
             copy = size[p] * SCALE
             cost = at_home(world, prices, lead, follow, p, placement, bounds)
-            near_f = copy + priced(as_follower.floor, last, follow, p) < bounds[0]
-            near_l = copy + priced(as_leader.floor, last, lead, p) < bounds[1]
+            near_f = copy + cost_of(as_follower.floor, last, follow, p) < bounds[0]
+            near_l = copy + cost_of(as_leader.floor, last, lead, p) < bounds[1]
             if near_f or near_l:
                 best_f, who_f, best_l, who_l, top = (
                     scratch[0][:last],

@@ -47,7 +47,7 @@ class Listed:
         return Listed(self.row, self.members[kept], self.copies[kept]) if kept.any() else None
 
 
-def listed(p: Problem, high: Ints, kind: npt.NDArray[np.int8], gone: Flags) -> tuple[Listed, ...]:
+def list_large_partitions(p: Problem, high: Ints, kind: npt.NDArray[np.int8], gone: Flags) -> tuple[Listed, ...]:
     """The partitions of which a replica alone is more than a broker may carry, with the placements that are left."""
     used = p.scope.takes | p.scope.shares
     if not used.any():

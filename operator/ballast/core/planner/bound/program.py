@@ -221,7 +221,7 @@ class Program:
         index = np.arange(self._slack, self._slack + count, dtype=np.int32)
         self.solver.changeColsBounds(count, index, np.zeros(count), most)
 
-    def held(self) -> Floats:
+    def replica_parts(self) -> Floats:
         """Partition by broker: the part of a replica that the last solution puts there."""
         weight = np.array(self.solver.getSolution().col_value)[self._slack :]
         out = np.zeros((self.partitions, self.shape[0]))

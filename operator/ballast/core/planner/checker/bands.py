@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ballast.core.cluster import ClusterState, Flags, Ints
 from ballast.core.plan import Plan
 from ballast.core.planner.checker.finding import Finding
-from ballast.core.planner.checker.shares import DIGITS, TopicSplit, carried, rise
+from ballast.core.planner.checker.shares import DIGITS, TopicSplit, most_on_racks, rise
 from ballast.core.planner.checker.topics import TopicJudge
 from ballast.core.planner.goals import Resource, resources
 from ballast.core.planner.intents import Balance, Expand, Intent, Leaders
@@ -122,7 +122,7 @@ def judge_figures(
     if isinstance(intent, Balance | Leaders):
         found += _bands(state, plan, intent, policy, columns, before, after, topics)
     if isinstance(intent, Expand):
-        found += _overfilled(state, intent, policy, columns, before, after, topics)
+        found += _find_overfilled(state, intent, policy, columns, before, after, topics)
     return found
 
 
@@ -209,7 +209,7 @@ def _bands(
         if isinstance(intent, Leaders) and not bool((r.lead != r.follow).any()):
             continue
         share = fair_shares(state, intent, r, members, before, topics)
-        band = r.tolerated(policy) if idle else r.aimed_at(policy)
+        band = r.tolerance(policy) if idle else r.aim(policy)
         low, high = limits(r, share, band, policy, members)
         past, sums = before.sums(r, len(share)), after.sums(r, len(share))
         mean = max(float(share[members.shares].mean()) if bool(members.shares.any()) else 0.0, 1.0)
@@ -236,7 +236,7 @@ def _bands(
     return found
 
 
-def _overfilled(
+def _find_overfilled(
     state: ClusterState,
     intent: Expand,
     policy: PlannerPolicy,
@@ -250,7 +250,7 @@ def _overfilled(
     found = []
     for r in columns:
         share = fair_shares(state, intent, r, members, before, topics)
-        _, high = limits(r, share, r.aimed_at(policy), policy, members)
+        _, high = limits(r, share, r.aim(policy), policy, members)
         past, sums = before.sums(r, len(share)), after.sums(r, len(share))
         for i, b in enumerate(state.brokers):
             if b.id in intent.brokers and sums[i] > max(high[i], past[i]) + ROUNDING * share[i] + 1e-9:
@@ -325,7 +325,7 @@ def fair_shares(
         racks_of = topics.racks(topic)
         limit[rows] = factor[rows] if racks_of == 0 else np.maximum(-(-factor[rows] // (racks_of or 1)), 1)
     fewest = _fewest_racks(state, intent, members, before, of, limit, topics)
-    bound = carried(r, factor, limit, fewest, len(racks))
+    bound = most_on_racks(r, factor, limit, fewest, len(racks))
     by_rack = -np.sort(-np.bincount(of, weights=share, minlength=len(racks)))
     # Shares are rounded: together they may be a little more than there is.
     rounded = brokers * 10.0**-DIGITS

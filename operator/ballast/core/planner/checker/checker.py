@@ -107,8 +107,8 @@ class _Judge:
         self.brokers = {b.id: b for b in state.brokers}
         self.racked = all(b.rack is not None for b in state.brokers if b.alive)
         self.rows = state.index
-        self.emptied = _emptied(state, intent)
-        self.closed = self._closed()
+        self.emptied = _brokers_to_empty(state, intent)
+        self.closed = self._closed_brokers()
         self.barred = policy.demoted | policy.draining | self.emptied
         gone = self.emptied | policy.draining
         staying = [b for b in state.brokers if b.alive and b.id not in gone and intent.selection.broker(b.id)]
@@ -118,7 +118,7 @@ class _Judge:
         self.topics = TopicJudge(
             state, plan, intent, policy, emptied=self.emptied, is_open=self._open, heir=self._last_heir
         )
-        self.placed = self._placed()
+        self.placed = self._kafkas_placement()
         self.found: list[Finding] = []
         self.told = {o.subject for o in plan.obstacles if o.code == "sole-leader"}
         self.counted = sum(int(said.split()[0]) for said in self.told if said.endswith(" more partitions"))
@@ -144,7 +144,7 @@ class _Judge:
         name = str(subject.name) if isinstance(subject, Move) else str(subject)
         self.found.append(Finding(code, name, detail))
 
-    def _closed(self) -> set[int]:
+    def _closed_brokers(self) -> set[int]:
         """Brokers that may not receive anything."""
         policy, select = self.policy, self.intent.selection
         out = set(self.emptied)
@@ -157,7 +157,7 @@ class _Judge:
             out |= set(self.brokers) - {self.intent.new}
         return out
 
-    def _placed(self) -> dict[TopicPartition, tuple[int, ...]]:
+    def _kafkas_placement(self) -> dict[TopicPartition, tuple[int, ...]]:
         """What the algorithm says, asked once more."""
         if not isinstance(self.intent, Place):
             return {}
@@ -202,7 +202,7 @@ class _Judge:
 
     def _left(self, row: int) -> bool:
         """Would brokers refuse writes while another replica of it is copied, in a plan whose intent does not name what it moves?"""
-        topic, held = self.state.topics[int(self.state.partitions.topic[row])], self.state.settled(row)
+        topic, held = self.state.topics[int(self.state.partitions.topic[row])], self.state.settled_replicas(row)
         in_sync = len(self.state.isr(row))
         named = not isinstance(self.intent, Balance | Expand | Racks) or self.policy.replicas_below_min_isr
         return not named and bounded(self.state) and len(held) == in_sync < topic.min_isr
@@ -376,7 +376,7 @@ class _Judge:
         if plan.obstacles:
             return
         new = {m.name: m.new for m in plan.moves}
-        for row in self._concerned():
+        for row in self._concerned_rows():
             name = self.state.name(row)
             members = new.get(name) or self.state.target(row)
             wrong = self._broken_promise(name.topic, members)
@@ -387,7 +387,7 @@ class _Judge:
                 self._report("promise", name, "is not placed as was asked, and the plan does not admit it")
         self.found += self.topics.unkept()
 
-    def _concerned(self) -> list[int]:
+    def _concerned_rows(self) -> list[int]:
         """Rows about which the intent promises something: all where any can be, else those on the brokers it names."""
         intent, p = self.intent, self.state.partitions
         if isinstance(intent, ChangeReplicationFactor | Racks):
@@ -424,7 +424,7 @@ class _Judge:
 
     def _disks(self) -> None:
         """What is held now and all that arrives must fit, whatever leaves and when; in order, what has left counts no more."""
-        held, peak = Counter(self._held()), Counter[int]()
+        held, peak = Counter(self._held_bytes()), Counter[int]()
         for move in self.plan.moves:
             row = self.rows.get(move.name)
             size = int(self.loads.size_bytes[row]) if row is not None else 0
@@ -444,7 +444,7 @@ class _Judge:
                 full = 100 * most / capacity
                 self._report("disk", f"broker {b}", f"would fill its disk to {full:.1f} % while the plan runs")
 
-    def _held(self) -> dict[int, int]:
+    def _held_bytes(self) -> dict[int, int]:
         p = self.state.partitions
         kept = ~p.removing
         rows = np.repeat(np.arange(len(p)), np.diff(p.start))[kept]
@@ -458,7 +458,7 @@ def _keeps_racks(intent: Intent) -> bool:
     return isinstance(intent, Evacuate) and intent.keep_racks
 
 
-def _emptied(state: ClusterState, intent: Intent) -> set[int]:
+def _brokers_to_empty(state: ClusterState, intent: Intent) -> set[int]:
     """Brokers that the intent wants empty."""
     match intent:
         case Decommission():

@@ -114,7 +114,7 @@ def _least_level(amount: Floats, may: Flags, width: Floats, height: Floats) -> t
     return float(answer.col_value[-1]), binding
 
 
-def carried(r: Resource, factor: Ints, limit: Ints, fewest: Ints, racks: int) -> Floats:
+def most_on_racks(r: Resource, factor: Ints, limit: Ints, fewest: Ints, racks: int) -> Floats:
     """By k: what k racks can hold of it together, when each holds at most ``limit`` of a partition's replicas.
 
     Those beyond them must hold one each until ``fewest`` racks hold the partition.

@@ -152,7 +152,7 @@ class TopicJudge:
 
     def _evenly(self, topic: str) -> int:
         """The least limit that leaves room for every replica, when a broker that receives nothing keeps what it has at most."""
-        wanted = self._wanted(topic)
+        wanted = self._count_wanted(topic)
         holders = [b.id for b in self.standing if self.holds(topic, b.id)]
         held = Counter(b for row in self.rows[topic] for b in self.state.target(row))
         limit = -(-wanted // max(len(holders), 1))
@@ -160,7 +160,7 @@ class TopicJudge:
             limit += 1
         return limit
 
-    def _wanted(self, topic: str) -> int:
+    def _count_wanted(self, topic: str) -> int:
         """Replicas that the topic is to have."""
         return sum(self._factor(self.state.target(row), row) for row in self.rows[topic])
 

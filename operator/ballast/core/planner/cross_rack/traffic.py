@@ -105,9 +105,9 @@ class Crossing:
         mine = (slots.broker == leader[slots.row]) & slots.in_sync
         own = np.zeros(len(self.kind))
         own[slots.row[mine]] = self.reads[self.kind[slots.row[mine]], self.rack[slots.broker[mine]]]
-        return own + self._unserved(slots)
+        return own + self._unserved_shares(slots)
 
-    def _unserved(self, slots: Slots) -> Floats:
+    def _unserved_shares(self, slots: Slots) -> Floats:
         """By partition the share of its consumers' reads from racks without a replica in sync."""
         served = np.zeros((len(self.kind), max(len(self.names), 1)), np.bool_)
         live = slots.in_sync & self.alive[slots.broker]
@@ -124,7 +124,7 @@ class Crossing:
         elsewhere = held.sum(axis=1)[row] - held[row, rack]
         producers = self.written[row] * (1.0 - self.writes[kind, rack])
         followers = self.written[row] * elsewhere
-        away = self._unserved(slots)[row] if self.nearest else 1.0 - self.reads[kind, rack]
+        away = self._unserved_shares(slots)[row] if self.nearest else 1.0 - self.reads[kind, rack]
         return producers, followers, self.read[row] * np.maximum(away, 0.0)
 
     def total(self, slots: Slots) -> float:
@@ -137,7 +137,7 @@ class Crossing:
         producers, followers, consumers = (figure[leading] for figure in self.by_slot(slots))
         row = slots.row[leading]
         kind, rack = self.kind[row], self.rack[slots.broker[leading]]
-        away = self._unserved(slots)[row] if self.nearest else 1.0 - self.reads[kind, rack]
+        away = self._unserved_shares(slots)[row] if self.nearest else 1.0 - self.reads[kind, rack]
         return CrossRackTraffic(
             producers=round(float(producers.sum())),
             followers=round(float(followers.sum())),
@@ -186,7 +186,7 @@ def summary_of_plan(state: ClusterState, plan: Plan, loads: Loads, policy: Cross
     }
 
 
-def told_now(state: ClusterState, loads: Loads, policy: CrossRackPolicy) -> dict[str, Any] | None:
+def figures_now(state: ClusterState, loads: Loads, policy: CrossRackPolicy) -> dict[str, Any] | None:
     """What crosses racks now, as plain JSON values; None where ``why_unknown`` has a reason."""
     found = traffic_now(state, loads, policy)
     return None if found is None else figures(found, policy) | {"currency": policy.currency}

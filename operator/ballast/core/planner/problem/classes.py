@@ -85,7 +85,9 @@ def classes_of(state: ClusterState, policy: PlannerPolicy) -> Classes:
     )
 
 
-def counted(classes: Classes, state: ClusterState, factor: SmallInts, holds: Flags, receives: Flags) -> Classes:
+def add_topic_limits(
+    classes: Classes, state: ClusterState, factor: SmallInts, holds: Flags, receives: Flags
+) -> Classes:
     """The same with the limits of topics; ``holds`` are the brokers that hold replicas for good, of which some ``receives`` more."""
     limits: dict[int, int] = {}
     replicas = np.bincount(state.partitions.topic, weights=factor, minlength=len(state.topics)).astype(np.int64)
@@ -100,7 +102,9 @@ def counted(classes: Classes, state: ClusterState, factor: SmallInts, holds: Fla
                 [
                     *stated,
                     even_limit(
-                        int(replicas[t]), int((free & receives).sum()), _held(state, t)[free & ~receives].tolist()
+                        int(replicas[t]),
+                        int((free & receives).sum()),
+                        _count_replicas(state, t)[free & ~receives].tolist(),
                     ),
                 ]
                 if even
@@ -127,7 +131,7 @@ def even_limit(replicas: int, receivers: int, held: list[int]) -> int:
     return -(-rest // brokers) if brokers else replicas
 
 
-def _held(state: ClusterState, topic: int) -> Ints:
+def _count_replicas(state: ClusterState, topic: int) -> Ints:
     """Replicas of the topic by broker."""
     p = state.partitions
     mine = np.repeat(p.topic == topic, np.diff(p.start)) & ~p.removing

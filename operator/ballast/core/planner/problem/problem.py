@@ -103,7 +103,7 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
         if r.name == DISK:
             byte_unit = int(unit[k])
         lead[:, k], follow[:, k] = r.lead * unit[k], r.follow * unit[k]
-        band = r.aimed_at(policy) if bands == "target" else r.tolerated(policy)
+        band = r.aim(policy) if bands == "target" else r.tolerance(policy)
         below, above = limits(r, fair, band, policy)
         used = scope.shares & scope.leading if r.leaders_only else scope.shares
         low[used, k] = below[used].astype(np.int64) * unit[k]

@@ -90,7 +90,7 @@ def ranges(problem: Problem, policy: PlannerPolicy, load: Ints) -> tuple[Range, 
     scope, out = problem.scope, []
     for k, r in enumerate(problem.resources):
         fair = problem.share[:, k]
-        tolerance = r.tolerated(policy)
+        tolerance = r.tolerance(policy)
         low, high = limits(r, fair, tolerance, policy)
         # A broker that takes nothing cannot rise: that it carries less cannot be repaired.
         low = np.where(scope.can_rise | scope.leading if r.leaders_only else scope.can_rise, low, 0.0)
@@ -105,7 +105,7 @@ def ranges(problem: Problem, policy: PlannerPolicy, load: Ints) -> tuple[Range, 
                 resource=r.name,
                 label=r.label,
                 unit=r.unit,
-                target=r.aimed_at(policy),
+                target=r.aim(policy),
                 tolerance=tolerance,
                 idle=r.idle,
                 shares=shares,

@@ -27,7 +27,7 @@ from ballast.core.planner.intents import (
     Swap,
 )
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.problem.classes import Classes, classes_of, counted
+from ballast.core.planner.problem.classes import Classes, add_topic_limits, classes_of
 from ballast.errors import UsageError
 
 
@@ -108,7 +108,7 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
             scope.why_closed[i] = cause
     _apply(scope, state, intent, ids, alive, draining & chosen)
     holds = alive & ~draining & ~scope.leave
-    scope.classes = counted(scope.classes, state, scope.factor, holds, holds & chosen & ~cordoned)
+    scope.classes = add_topic_limits(scope.classes, state, scope.factor, holds, holds & chosen & ~cordoned)
     if scope.repair_rules:
         scope.classes.expelled = scope.classes.barred & chosen
     if isinstance(intent, Balance | Leaders):
@@ -126,17 +126,17 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             scope.shift = True
             scope.takes[:] = False
         case Demote():
-            mask = _named(ids, intent.brokers)
+            mask = _flag_brokers(ids, intent.brokers)
             scope.leads &= ~mask
             scope.unlead = mask
             scope.takes[:] = False
         case Decommission():
-            _empty(scope, _named(ids, intent.brokers), "decommissioned")
+            _empty(scope, _flag_brokers(ids, intent.brokers), "decommissioned")
         case Evacuate():
-            _empty(scope, _evacuated(state, intent, ids), "evacuated")
+            _empty(scope, _flag_evacuated(state, intent, ids), "evacuated")
             scope.keep_racks = intent.keep_racks
         case Expand():
-            mask = _named(ids, intent.brokers)
+            mask = _flag_brokers(ids, intent.brokers)
             _require_alive(ids, mask & ~alive)
             for i in np.flatnonzero(scope.takes & ~mask).tolist():
                 scope.why_closed[i] = "not-filled"
@@ -148,7 +148,7 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             scope.gives &= ~mask
             scope.roam = scope.shift = True
         case ChangeReplicationFactor():
-            may = scope.open_rows & (_fixed(state, ids, alive & ~scope.gives) <= intent.to)
+            may = scope.open_rows & (_count_fixed(state, ids, alive & ~scope.gives) <= intent.to)
             scope.factor = np.where(may, np.int32(intent.to), scope.factor).astype(np.int32)
             scope.unlead[:] = False
         case Place():
@@ -163,7 +163,7 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             scope.repair_racks = scope.repair_rules = True
             scope.unlead[:] = False
         case Swap():
-            old, new = _named(ids, frozenset({intent.old})), _named(ids, frozenset({intent.new}))
+            old, new = _flag_brokers(ids, frozenset({intent.old})), _flag_brokers(ids, frozenset({intent.new}))
             _require_alive(ids, new & ~alive)
             # The newcomer takes the place of the old one in the list, leadership included.
             scope.leave = old
@@ -184,7 +184,7 @@ def _empty(scope: Scope, mask: Flags, cause: str) -> None:
         scope.why_closed[i] = cause
 
 
-def _named(ids: Ints, wanted: frozenset[int]) -> Flags:
+def _flag_brokers(ids: Ints, wanted: frozenset[int]) -> Flags:
     missing = sorted(wanted - set(ids.tolist()))
     if missing or not wanted:
         what = f"There is no broker {missing[0]}." if missing else "No broker is named."
@@ -197,14 +197,14 @@ def _require_alive(ids: Ints, down: Flags) -> None:
         raise UsageError(f"Broker {ids[down][0]} is not alive.", hint="Start it before it is given replicas.")
 
 
-def _evacuated(state: ClusterState, intent: Evacuate, ids: Ints) -> Flags:
+def _flag_evacuated(state: ClusterState, intent: Evacuate, ids: Ints) -> Flags:
     racks = {b.rack for b in state.brokers}
     unknown = sorted(intent.racks - {r for r in racks if r is not None})
     if unknown:
         known = ", ".join(sorted(r for r in racks if r is not None)) or "no rack at all"
         raise UsageError(f"There is no rack {unknown[0]!r}.", hint=f"The brokers name {known}.")
     wanted = intent.brokers | {b.id for b in state.brokers if b.rack in intent.racks}
-    return _named(ids, frozenset(wanted))
+    return _flag_brokers(ids, frozenset(wanted))
 
 
 def _open_rows(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Flags:
@@ -238,7 +238,7 @@ def _offline_on(state: ClusterState, intent: Evacuate) -> Flags:
     """By partition: does one of these brokers hold an offline replica of it?"""
     p = state.partitions
     ids = np.array([b.id for b in state.brokers], np.int64)
-    lost = p.offline & np.isin(p.replica, ids[_evacuated(state, intent, ids)])
+    lost = p.offline & np.isin(p.replica, ids[_flag_evacuated(state, intent, ids)])
     out = np.zeros(len(p), np.bool_)
     out[np.repeat(np.arange(len(p)), np.diff(p.start))[lost]] = True
     return out
@@ -250,7 +250,7 @@ def _counts(state: ClusterState) -> SmallInts:
     return np.asarray(kept[p.start[1:]] - kept[p.start[:-1]], np.int32)
 
 
-def _fixed(state: ClusterState, ids: Ints, stays: Flags) -> Ints:
+def _count_fixed(state: ClusterState, ids: Ints, stays: Flags) -> Ints:
     """By partition: replicas on these brokers."""
     p = state.partitions
     mine = stays[np.searchsorted(ids, p.replica)] & ~p.removing if len(p.replica) else ~p.removing

@@ -41,20 +41,20 @@ def obstacles_of(
         found.world.cur,
         found.unplaced & ~hopeless[np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))],
     )
-    out += _unplaced(state, problem, unplaced, spent)
+    out += _find_unplaced(state, problem, unplaced, spent)
     out += stuck_below_min_isr(state, problem)
     if isinstance(intent, ChangeReplicationFactor):
-        out += _unshrunk(state, problem, intent.to)
+        out += _find_unshrunk(state, problem, intent.to)
     out += _leaders(state, problem, cur)
     out += _heirs(state, problem, policy, moves)
-    out += _crowded(state, problem, cur, hopeless, spent)
+    out += _find_crowded(state, problem, cur, hopeless, spent)
     if isinstance(intent, Balance | Leaders):
         out += _bands(question, problem, found, spent, reach)
         out += _room(found.later)
     return tuple(out)
 
 
-def _unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent: Spent) -> list[Obstacle]:
+def _find_unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent: Spent) -> list[Obstacle]:
     of_slot = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
     rows = np.unique(of_slot[unplaced])
     scope, classes = problem.scope, problem.scope.classes
@@ -74,7 +74,7 @@ def _unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent: Spe
         able = scope.takes & ~classes.barred[c] & scope.leads & ~classes.unled[c]
         return bool(unplaced[problem.start[row]]) and not bool(able.any())
 
-    def found(row: int) -> Obstacle:
+    def explain(row: int) -> Obstacle:
         because = partial(obstacle, "no-broker", state.name(row))
         wanted = int(problem.start[row + 1] - problem.start[row])
         if spent:
@@ -89,10 +89,10 @@ def _unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent: Spe
             return because("most-per-broker", most=int(classes.most[classes.counted[row]]))
         return because()
 
-    return [*map(found, rows[:MOST].tolist()), *more("no-broker", len(rows), MOST)]
+    return [*map(explain, rows[:MOST].tolist()), *more("no-broker", len(rows), MOST)]
 
 
-def left_as_they_are(state: ClusterState, scope: Scope) -> tuple[str, ...]:
+def explain_left_rows(state: ClusterState, scope: Scope) -> tuple[str, ...]:
     """How many partitions the plan leaves where they are since brokers would refuse writes while a replica is copied."""
     rows = np.flatnonzero(scope.left_rows)
     if not len(rows):
@@ -111,7 +111,7 @@ def stuck_below_min_isr(state: ClusterState, problem: Problem) -> list[Obstacle]
     return [*named, *more(BELOW_MIN_ISR, len(rows), MOST)]
 
 
-def _unshrunk(state: ClusterState, problem: Problem, to: int) -> list[Obstacle]:
+def _find_unshrunk(state: ClusterState, problem: Problem, to: int) -> list[Obstacle]:
     """Partitions that keep their replicas, since brokers that take no part hold more of them than are asked for."""
     rows = np.flatnonzero(problem.scope.open_rows & (problem.scope.factor > to))
     out = []
@@ -178,7 +178,7 @@ def _impossible(state: ClusterState, problem: Problem) -> tuple[list[Obstacle], 
     return out, hopeless
 
 
-def waived(state: ClusterState, problem: Problem) -> tuple[Obstacle, ...]:
+def find_waived(state: ClusterState, problem: Problem) -> tuple[Obstacle, ...]:
     """Topics whose rules for leaders are not kept, since none of the brokers that they want is alive."""
     classes, p = problem.scope.classes, state.partitions
     out = []
@@ -200,7 +200,9 @@ def _ids(state: ClusterState, brokers: list[int]) -> tuple[int, ...]:
     return tuple(state.brokers[b].id for b in brokers)
 
 
-def _crowded(state: ClusterState, problem: Problem, cur: SmallInts, hopeless: Flags, spent: Spent) -> list[Obstacle]:
+def _find_crowded(
+    state: ClusterState, problem: Problem, cur: SmallInts, hopeless: Flags, spent: Spent
+) -> list[Obstacle]:
     """Brokers that go on holding more replicas of a topic than its rules allow."""
     classes = problem.scope.classes
     if not problem.scope.repair_rules or not len(classes.most):
@@ -248,13 +250,13 @@ def _bands(question: Question, problem: Problem, found: Found, spent: Spent, rea
                     resource=r.label,
                     brokers=_ids(state, off.tolist()),
                     of=int(problem.scope.shares.sum()),
-                    band=r.aimed_at(policy),
+                    band=r.aim(policy),
                     furthest=state.brokers[worst].id,
                     away=away,
                     **figures,
                 )
             )
-        out += _uneven(state, problem, policy, k)
+        out += _find_uneven(state, problem, policy, k)
     return out
 
 
@@ -301,7 +303,7 @@ def _unreachable(problem: Problem, reach: Reach, k: int) -> tuple[str, dict[str,
     return "unlike", {"outside": outside}
 
 
-def _uneven(state: ClusterState, problem: Problem, policy: PlannerPolicy, k: int) -> list[Obstacle]:
+def _find_uneven(state: ClusterState, problem: Problem, policy: PlannerPolicy, k: int) -> list[Obstacle]:
     """Racks of unlike size: what a rack holds of each partition is limited, however many brokers it has, and however few."""
     r = problem.resources[k]
     s = problem.scope

@@ -58,14 +58,14 @@ def summary_of(
             for i, b in enumerate(state.brokers)
         ],
     }
-    if tiered := _tiered(state, moves):
+    if tiered := _tiered_copies(state, moves):
         out["tiered"] = tiered
     if isinstance(intent, Decommission | Evacuate):
-        out["empty_afterwards"] = _emptied(state, problem, moves)
+        out["empty_afterwards"] = _emptied_brokers(state, problem, moves)
     return out
 
 
-def _tiered(state: ClusterState, moves: tuple[Move, ...]) -> dict[str, Any] | None:
+def _tiered_copies(state: ClusterState, moves: tuple[Move, ...]) -> dict[str, Any] | None:
     """What new replicas of tiered topics copy; None where there is none."""
     copied = [m for m in moves if m.adding and state.topics[state.topic_index[m.topic]].tiered]
     if not copied:
@@ -126,7 +126,7 @@ def _edges(found: Range, broker: int) -> list[float]:
     return [share.low, share.high]
 
 
-def _emptied(state: ClusterState, problem: Problem, moves: tuple[Move, ...]) -> list[int]:
+def _emptied_brokers(state: ClusterState, problem: Problem, moves: tuple[Move, ...]) -> list[int]:
     """Brokers that hold nothing once every move is made, so that they can be stopped."""
     held = {int(problem.ids[b]) for b in np.flatnonzero(problem.scope.leave)}
     moved = {m.name: m for m in moves}

@@ -137,7 +137,7 @@ class _Model:
         self.now = np.concatenate([b.now for b in blocks])
         # What stays on each broker whatever happens here.
         base = world.load[brokers] - self._load(self.now)
-        held = world.held[brokers] - self._arrived(self.now)
+        held = world.held[brokers] - self._arrived_bytes(self.now)
         low, high = p.low[brokers] - base, p.high[brokers] - base
         counted = np.array([r.counted for r in p.resources], np.bool_)
         margin = np.where(counted, 0, int(MARGIN * p.average))
@@ -204,7 +204,7 @@ class _Model:
             at += len(b.row)
         return out
 
-    def _arrived(self, chosen: Flags) -> Ints:
+    def _arrived_bytes(self, chosen: Flags) -> Ints:
         p = self.world.problem
         out = np.zeros(len(self.brokers), np.int64)
         at = 0

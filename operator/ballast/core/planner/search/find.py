@@ -16,7 +16,7 @@ from ballast.core.planner.problem.problem import LOWER, UPPER, Problem, is_unifo
 from ballast.core.planner.problem.question import Question
 from ballast.core.planner.search.exact import refine
 from ballast.core.planner.search.found import Found
-from ballast.core.planner.search.freed_room import in_order, missed, waits_for_room, with_room_freed
+from ballast.core.planner.search.freed_room import find_missed, in_order, waits_for_room, with_room_freed
 from ballast.core.planner.search.run import search
 from ballast.core.planner.search.shorten import shorten
 from ballast.core.planner.search.world import World
@@ -39,7 +39,7 @@ def find(question: Question, asked: Problem, problem: Problem) -> Found:
             return freed
     found = _finish(question, asked, problem, *placed)
     if freed is not None and _meets_more(asked, freed.after, found.after):
-        return replace(found, later=missed(asked, found.after) & ~missed(asked, freed.after))
+        return replace(found, later=find_missed(asked, found.after) & ~find_missed(asked, freed.after))
     return found
 
 
@@ -49,7 +49,7 @@ def _descents(question: Question, asked: Problem, problem: Problem) -> Iterator[
     world = World.of(problem, policy)
     yield world, search(world, seed=seed)
     before = loads_before(asked)
-    if isinstance(question.intent, Balance | Leaders) and bool(_broken(asked, before, world.load).any()):
+    if isinstance(question.intent, Balance | Leaders) and bool(_find_broken(asked, before, world.load).any()):
         world = World.of(_keep(asked, problem, before), policy)
         yield world, search(world, seed=seed)
 
@@ -94,13 +94,13 @@ def _finish(question: Question, asked: Problem, problem: Problem, world: World, 
 
 def _meets_more(asked: Problem, load: Ints, other: Ints) -> bool:
     """Are more of the ranges asked for met than by the other loads, and all together missed by less?"""
-    fewer = int(missed(asked, load).sum()) < int(missed(asked, other).sum())
+    fewer = int(find_missed(asked, load).sum()) < int(find_missed(asked, other).sum())
     return fewer and _excess(asked, load) < _excess(asked, other)
 
 
 def _is_worth(problem: Problem, before: Ints, after: Ints) -> bool:
     """Is a further range met, or what is missed less by ``LEAST``?  A plan for less would be followed by another, and that by a third."""
-    fewer = int(missed(problem, after).sum()) < int(missed(problem, before).sum())
+    fewer = int(find_missed(problem, after).sum()) < int(find_missed(problem, before).sum())
     excess = _excess(problem, before)
     return fewer or excess - _excess(problem, after) >= max(excess // LEAST, 1)
 
@@ -110,14 +110,14 @@ def _excess(asked: Problem, load: Ints) -> int:
     return int((np.maximum(load - asked.high, 0) + np.maximum(asked.low - load, 0)).sum())
 
 
-def _broken(asked: Problem, before: Ints, after: Ints) -> Flags:
+def _find_broken(asked: Problem, before: Ints, after: Ints) -> Flags:
     """B x K: ranges that were met and are no more."""
-    return ~missed(asked, before) & missed(asked, after)
+    return ~find_missed(asked, before) & find_missed(asked, after)
 
 
 def _keep(asked: Problem, problem: Problem, before: Ints) -> Problem:
     """The problem with every range that is met as a hard limit at both ends."""
-    met = ~missed(asked, before)
+    met = ~find_missed(asked, before)
     return replace(
         problem,
         low=np.where(met, asked.low, problem.low),

@@ -31,10 +31,10 @@ def waits_for_room(world: World, problem: Problem) -> bool:
         return False
     largest = int(p.size[p.scope.open_rows].max(initial=0))
     short = p.scope.takes & (p.room < FREE) & (world.held + largest > p.room)
-    return bool((short & missed(problem, world.load).any(axis=1)).any())
+    return bool((short & find_missed(problem, world.load).any(axis=1)).any())
 
 
-def missed(asked: Problem, load: Ints) -> Flags:
+def find_missed(asked: Problem, load: Ints) -> Flags:
     """B x K: ranges asked for that these loads do not meet."""
     return np.asarray((load > asked.high) | (load < asked.low))
 

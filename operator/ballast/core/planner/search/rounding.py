@@ -48,18 +48,18 @@ def starts(world: World) -> Iterator[SmallInts]:
     _narrow(relaxed, world)
     hoped = max(world.copied >> relaxed.shift, 1)
     prices, _ = prices_by_ascent(relaxed, hoped)
-    room = np.where(p.room < FREE, (p.room - world.held + world.arrived()) / (SHARE << relaxed.shift), np.inf)
+    room = np.where(p.room < FREE, (p.room - world.held + world.arrived_bytes()) / (SHARE << relaxed.shift), np.inf)
     program = Program(relaxed, excess=EXCESS, room=np.maximum(room, 0.0))
     if not generate(program, relaxed, world.cur, prices)[1]:
         return
-    yield _placed(world, program)
+    yield _place(world, program)
     program.make_whole(DEAR_EXCESS, split_only=len(p.size) > FEW, weight=WHOLE)
     for option, setting in (("mip_max_nodes", NODES), ("mip_rel_gap", GAP), ("presolve", "off")):
         program.solver.setOptionValue(option, setting)
     solve(program.solver, "whole placements", ends=ENOUGH)
     if program.has_answer():
         program.keep_weights()
-        yield _placed(world, program)
+        yield _place(world, program)
 
 
 def _narrow(relaxed: Relaxation, world: World) -> None:
@@ -71,7 +71,7 @@ def _narrow(relaxed: Relaxation, world: World) -> None:
     relaxed.high = np.where(p.high < FREE, np.maximum(p.high - by, p.low + by) >> shift, relaxed.high)
 
 
-def _placed(world: World, program: Program) -> SmallInts:
+def _place(world: World, program: Program) -> SmallInts:
     """The program's placement, but where it breaks a rule that the program does not know."""
     p = world.problem
     cur = world.cur.copy()

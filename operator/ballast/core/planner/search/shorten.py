@@ -98,22 +98,22 @@ class _Shortening:
             if self.work[busiest] <= self.most:
                 break
             receives = busiest < self.brokers
-            if (receives and (self._elsewhere(slot) or self._exchanged(slot))) or self._replaced(slot):
+            if (receives and (self._send_elsewhere(slot) or self._exchange(slot))) or self._replace(slot):
                 changed = True
         return changed
 
-    def _elsewhere(self, slot: int) -> bool:
+    def _send_elsewhere(self, slot: int) -> bool:
         """The copy goes to another broker."""
         target = relief.best_taker(self.arrays, self.costs, self.work, self.bounds, self.takers, slot)
         return target >= 0 and self._carry_out((slot, target))
 
-    def _exchanged(self, slot: int) -> bool:
+    def _exchange(self, slot: int) -> bool:
         """Two copies change their destinations."""
         cur = self.world.cur
         mate = relief.best_swap(self.arrays, self.costs, self.work, self.bounds, _sample(self.copies), slot)
         return mate >= 0 and self._carry_out((slot, int(cur[mate])), (mate, int(cur[slot])))
 
-    def _replaced(self, slot: int) -> bool:
+    def _replace(self, slot: int) -> bool:
         """The replica stays at home, and another of its broker goes instead."""
         p, w = self.world.problem, self.world
         if not p.scope.roam:
@@ -122,9 +122,9 @@ class _Shortening:
         # Three brokers at most as a rule: a list is searched in no time, where NumPy takes its preparations.
         now = w.cur[p.start[row] : p.start[row + 1]].tolist()
         before = p.old[p.old_start[row] : p.old_start[row + 1]].tolist()
-        return any(self._replaced_at(slot, home) for home in before if home not in now and p.scope.gives[home])
+        return any(self._replace_at(slot, home) for home in before if home not in now and p.scope.gives[home])
 
-    def _replaced_at(self, slot: int, home: int) -> bool:
+    def _replace_at(self, slot: int, home: int) -> bool:
         p, w = self.world.problem, self.world
         mates = self.order[self.begins[home] : self.begins[home + 1]]
         mates = _sample(mates[(w.cur[mates] == home) & p.scope.open_rows[w.row[mates]]])

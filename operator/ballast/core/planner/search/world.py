@@ -134,15 +134,15 @@ class World:
     def place(self, cur: SmallInts) -> None:
         """Be as this placement says, with every sum afresh."""
         p = self.problem
-        self.held -= self.arrived()
+        self.held -= self.arrived_bytes()
         before = self.copied, int(self.away().sum())
         self.cur[...] = cur
         self.load[...] = _sum_loads(p, self.cur)
         self.tally[...] = _count(p, self.row, self.cur)
-        self.held += self.arrived()
+        self.held += self.arrived_bytes()
         self.budget += (before[0] - self.copied, before[1] - int(self.away().sum()))
 
-    def arrived(self) -> Ints:
+    def arrived_bytes(self) -> Ints:
         """By broker the scaled bytes that were copied there."""
         arrived = np.zeros(len(self.held), np.int64)
         away = self.away()

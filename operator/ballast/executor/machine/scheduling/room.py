@@ -86,18 +86,18 @@ def _own(out: Coming, run: Run, picture: Picture) -> None:
         if not held and m.entered_s < picture.disks.full_s:
             continue
         size = size_of(m, picture)
-        for broker, there in _filled(m, picture.disks):
+        for broker, there in _places_filled(m, picture.disks):
             if held or picture.disks.read_before(broker, m.entered_s):
                 out.add(name, broker, size, there)
 
 
-def _filled(m: MoveRun, disks: Disks) -> Iterator[tuple[int, dict[Place, int]]]:
+def _places_filled(m: MoveRun, disks: Disks) -> Iterator[tuple[int, dict[Place, int]]]:
     """By broker that it writes to, what the reading shows of it in each place."""
     move = m.move
     if isinstance(m.stage, Relocating) or only_log_dirs(move):
         # The copy takes room beside the replica until it has taken its place.
         for broker, path in move.named_dirs.items():
-            shown = disks.shown(move.name, broker).get(path, 0)
+            shown = disks.sizes_by_dir(move.name, broker).get(path, 0)
             yield broker, {broker: shown, (broker, path): shown}
         return
     for broker in move.adding:
@@ -106,7 +106,7 @@ def _filled(m: MoveRun, disks: Disks) -> Iterator[tuple[int, dict[Place, int]]]:
 
 def _on_broker(name: TopicPartition, broker: int, disks: Disks, named: str | None = None) -> dict[Place, int]:
     """What the reading shows of a copy on this broker: altogether, and in the log dir that it is or is to be in."""
-    shown = disks.shown(name, broker)
+    shown = disks.sizes_by_dir(name, broker)
     paths = shown.keys() if named is None else {named}
     return {broker: sum(shown.values()), **{(broker, path): shown.get(path, 0) for path in paths}}
 

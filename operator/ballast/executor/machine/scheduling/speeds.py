@@ -53,7 +53,7 @@ def floor(run: Run, broker: int) -> int:
     return max(run.policy.auto_floor_bytes_per_s, run.needed.get(broker, 0))
 
 
-def started(run: Run, broker: int) -> Start | None:
+def start_rate(run: Run, broker: int) -> Start | None:
     """The rate that a broker begins with and what it was chosen by; None where this run sets none."""
     policy = run.policy
     if not policy.follows(broker):
@@ -75,7 +75,7 @@ def started(run: Run, broker: int) -> Start | None:
 def _rate(run: Run, broker: int) -> int | None:
     if broker in run.rates:
         rate = run.rates[broker]
-    elif (begins := started(run, broker)) is None:
+    elif (begins := start_rate(run, broker)) is None:
         return None
     else:
         rate = begins.bytes_per_s
@@ -104,7 +104,7 @@ def measure_late(run: Run, growth: Mapping[TopicPartition, float]) -> Run:
     return replace(run, inbound={**run.inbound, **told}, unmeasured=run.unmeasured - told.keys()) if told else run
 
 
-def needed_now(run: Run, state: ClusterState) -> dict[int, int]:
+def needed_rates(run: Run, state: ClusterState) -> dict[int, int]:
     """Bytes/s that each broker needs for its moves in progress together to keep up with what producers write."""
     intake: defaultdict[int, float] = defaultdict(float)
     sending: defaultdict[int, float] = defaultdict(float)

@@ -34,7 +34,7 @@ from ballast.core.planner.bound import program as bound_program
 from ballast.core.planner.bound.bound import ASCENT, BY_BROKER, FILLING, WHOLE, Bound, bound_of
 from ballast.core.planner.bound.branch import branch
 from ballast.core.planner.bound.kernels import ANYWHERE, APART, CLOSED, LOOSE, SCALE
-from ballast.core.planner.bound.listed import list_placements, listed
+from ballast.core.planner.bound.listed import list_large_partitions, list_placements
 from ballast.core.planner.bound.program import WORK, Floats, Program, generate
 from ballast.core.planner.bound.value import Relaxation, relaxation_of
 from ballast.core.planner.problem.problem import Problem, problem_of
@@ -132,7 +132,7 @@ def test_with_large_partitions_whole_no_plan_moves_less(state: ClusterState) -> 
     """The plan found is always among the cases into which the bound divides placements."""
     world = searched(state, Balance(), TIGHT)
     r = relaxation_of(world.problem, world.load, world.cur)
-    r.listed = listed(r.problem, r.high, r.kind, r.gone)
+    r.listed = list_large_partitions(r.problem, r.high, r.kind, r.gone)
     for one in r.listed:
         mine = world.cur[world.problem.start[one.row] : world.problem.start[one.row + 1]]
         leads = one.members[:, 0] == mine[0]

@@ -33,8 +33,8 @@ from ballast.core.planner.cross_rack.traffic import (
     Crossing,
     Slots,
     cost_per_day,
+    figures_now,
     leaders_of,
-    told_now,
     traffic_now,
     why_unknown,
 )
@@ -129,13 +129,13 @@ def test_a_follower_in_the_leaders_rack_or_out_of_reach_sends_nothing_across() -
 def test_what_consumers_read_is_unknown_and_never_zero() -> None:
     """Without a figure for some partitions they are counted; where nothing can cross, nothing is unknown."""
     state = a_cluster((1, 2), (2, 1), racks="ab")
-    some = told_now(state, the_loads([100, 100], [50, UNKNOWN]), CrossRackPolicy())
+    some = figures_now(state, the_loads([100, 100], [50, UNKNOWN]), CrossRackPolicy())
     assert some is not None
     assert (some["consumers"], some["unknown_reads"]) == (25, 1)
-    none = told_now(state, the_loads([100, 100]), CrossRackPolicy())
+    none = figures_now(state, the_loads([100, 100]), CrossRackPolicy())
     assert none is not None
     assert (none["consumers"], none["unknown_reads"]) == (None, 2)
-    near = told_now(state, the_loads([100, 100]), CrossRackPolicy(nearest_replica=True))
+    near = figures_now(state, the_loads([100, 100]), CrossRackPolicy(nearest_replica=True))
     assert near is not None
     assert (near["consumers"], near["unknown_reads"]) == (0, 0)
 

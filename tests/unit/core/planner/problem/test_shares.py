@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.core.planner.clusters import cluster
 
 from ballast.core.planner import Balance, Capacity, PlannerPolicy, plan
-from ballast.core.planner.checker.shares import carried, rise
+from ballast.core.planner.checker.shares import most_on_racks, rise
 from ballast.core.planner.goals import Resource
 from ballast.core.planner.problem.shares import _bounds, _excess, _split
 
@@ -32,7 +32,7 @@ def test_both_ways_to_shares_within_racks_agree(data: st.DataObject) -> None:
     limit = -(-factor // racks)
     fewest = np.array([data.draw(st.integers(0, min(f, racks))) for f in factor.tolist()], np.int64) * (limit > 1)
     r, total = counted(len(factor)), float(factor.sum())
-    bound = carried(r, factor, limit, fewest, racks)
+    bound = most_on_racks(r, factor, limit, fewest, racks)
     assert bound == pytest.approx(_bounds(r, factor, limit.astype(np.int32), fewest.astype(np.int32), racks))
     found = _split(total, weight, most, rack.astype(np.int32), np.arange(racks), bound)
     assert found == pytest.approx(rise(total, weight, most, rack, bound), abs=1e-6)

@@ -22,9 +22,9 @@ from ballast.executor.machine.scheduling.speeds import (
     floor,
     measure_late,
     measure_traffic,
-    needed_now,
+    needed_rates,
     require_rates,
-    started,
+    start_rate,
 )
 from ballast.executor.machine.stages import Moved, Moving, Planned, Submitted, Throttled
 from ballast.executor.machine.transitions import EffectKind
@@ -216,7 +216,7 @@ def test_what_a_broker_begins_with_goes_by_what_was_measured_of_it() -> None:
         copies={4: 140, 5: 140, 6: 141},
         needed={8: 80},
     )
-    assert {b: started(run, b) for b in range(1, 10)} == {
+    assert {b: start_rate(run, b) for b in range(1, 10)} == {
         1: Start(200, Basis.LINK),
         2: Start(50, Basis.CAUTIOUS),
         3: Start(120, Basis.TRAFFIC),
@@ -227,7 +227,7 @@ def test_what_a_broker_begins_with_goes_by_what_was_measured_of_it() -> None:
         8: Start(80, Basis.CAUTIOUS),
         9: Start(5, Basis.STATED),
     }
-    assert started(bare(ExecutionPolicy(throttle="none", throttle_per_broker={1: 7})), 2) is None
+    assert start_rate(bare(ExecutionPolicy(throttle="none", throttle_per_broker={1: 7})), 2) is None
 
 
 def test_the_first_measurement_tells_the_traffic_and_each_one_the_headroom() -> None:
@@ -271,4 +271,4 @@ def test_what_copies_in_flight_need_adds_up_on_each_broker() -> None:
     written = {TopicPartition(T, n): rate for n, rate in enumerate([8.0, 16.0, 80.0, 80.0])}
     run = replace(bare(ExecutionPolicy(), *moves), inbound={**written, gone: 80.0, TopicPartition(T, 7): 0.4})
     # By four fifths of a rate, of 40.4, 24, 16 and 0.4 bytes/s.
-    assert needed_now(run, s.cluster.snapshot()) == {1: 51, 3: 31, 4: 21, 5: 1}
+    assert needed_rates(run, s.cluster.snapshot()) == {1: 51, 3: 31, 4: 21, 5: 1}
