@@ -333,7 +333,8 @@ class TopicLog:
             except Refused:
                 if time.monotonic() > deadline:
                     raise
-                with self._translate_errors(f"delete {self.topic}"), contextlib.suppress(ck.KafkaException):
+                # Where it cannot be deleted, ``ensure`` says at the deadline what is wrong with it.
+                with contextlib.suppress(ck.KafkaException):
                     asked = self._admin().delete_topics([self.topic], request_timeout=self._timeout_s)
                     librdkafka.answer_of(asked[self.topic])
             except Unavailable:
