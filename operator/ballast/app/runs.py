@@ -14,7 +14,6 @@ from ballast.executor.driver.pace import CHANGE, UNTHROTTLED
 from ballast.executor.journal.ledger import not_restored
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Run
-from ballast.executor.machine.scheduling.suited import adapt
 from ballast.executor.machine.step import Command
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import this_process
@@ -74,7 +73,7 @@ class Session:
             run_id = new_run_id()
             api = own.opened.cluster.snapshot(log_dirs=False, configs=False).api
             result = view.carry_out(
-                lambda: own.apply(plan, adapt(policy, api), run_id=run_id, unclean=unclean), own.driver
+                lambda: own.apply(plan, policy.adapt(api), run_id=run_id, unclean=unclean), own.driver
             )
         self.teller.tell(result)
         return result

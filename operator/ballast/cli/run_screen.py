@@ -292,7 +292,7 @@ def carry_out(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> R
             screen.draw()
             if signals:
                 again = left_s is not None
-                left_s = _interrupt(signals, driver, screen) or left_s
+                left_s = _leave_or_ask(signals, driver, screen) or left_s
                 signals.clear()
                 if again:
                     break
@@ -346,8 +346,8 @@ QUESTION: Final = (
 )
 
 
-def _interrupt(signals: deque[int], driver: Driver, screen: Screen) -> float | None:
-    """Do what the person says; when leaving began, where that is it."""
+def _leave_or_ask(signals: deque[int], driver: Driver, screen: Screen) -> float | None:
+    """Leave at SIGTERM or without a terminal, else do what the person says; when leaving began, if it did."""
     from ballast.executor.machine.step import Command
 
     if signal.SIGTERM in signals or not sys.stdin.isatty():

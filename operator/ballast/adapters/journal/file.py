@@ -115,7 +115,7 @@ class FileJournal:
 
     def holder(self) -> Holder | None:
         """Who holds the lock as far as the file says."""
-        with self._share_file():
+        with self._lock_for_reading():
             lease = self._view.lease()
         return None if lease is None else lease[0]
 
@@ -128,7 +128,7 @@ class FileJournal:
 
     def read(self) -> Sequence[Record]:
         """The newest value of every key."""
-        with self._share_file():
+        with self._lock_for_reading():
             return self._view.records()
 
     def remake(self) -> None:
@@ -165,7 +165,7 @@ class FileJournal:
 
     def requests(self) -> Sequence[Request]:
         """Requests and their answers, oldest first."""
-        with self._share_file():
+        with self._lock_for_reading():
             found = self._requests()
         self._skipped = found.skipped
         return found.in_order()
@@ -274,7 +274,7 @@ class FileJournal:
                 yield file
 
     @contextmanager
-    def _share_file(self) -> Iterator[None]:
+    def _lock_for_reading(self) -> Iterator[None]:
         """Up to date with the file while no process writes to it; a file that is not there is an empty journal."""
         if not self._path.exists():
             yield

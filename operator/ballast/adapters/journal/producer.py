@@ -109,7 +109,7 @@ class JournalProducer:
             for topic, key, value in also:
                 librdkafka.produce(self.client, topic, key, value)
         except ck.KafkaException as failure:
-            raise self._abort_after(failure.args[0], doing) from failure
+            raise self._abort_and_explain(failure.args[0], doing) from failure
 
     def _commit(self, transaction: Transaction) -> None:
         """Commit; a commit whose outcome is unknown is remembered and settled before anything else is written."""
@@ -122,13 +122,13 @@ class JournalProducer:
                 raise translate(error, doing) from failure
             self._unsettled = None
             if error.txn_requires_abort():
-                raise self._abort_after(error, doing) from failure
+                raise self._abort_and_explain(error, doing) from failure
             raise self._translate(error, doing) from failure
         self._unsettled = None
         placed, self._placed = self._placed, []
         self._committed(transaction, placed)
 
-    def _abort_after(self, error: ck.KafkaError, doing: str) -> BallastError:
+    def _abort_and_explain(self, error: ck.KafkaError, doing: str) -> BallastError:
         """Abort the transaction that failed like this; the error that says why.
 
         An abort may fail as well, and does where the broker refused the first record (it knows of no transaction then).

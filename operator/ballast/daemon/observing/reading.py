@@ -15,7 +15,6 @@ from ballast.daemon.context.view import Board
 from ballast.daemon.observing.patience import FailedDisks, Presence
 from ballast.errors import Unavailable
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.scheduling.suited import adapt
 from ballast.ports.time import Clock
 
 
@@ -57,7 +56,7 @@ class Reading:
     def execution(self) -> ExecutionPolicy:
         """How the next run is carried out, as far as this cluster can do what the settings say."""
         execution = self.policy.now.execution
-        return adapt(execution, self.state.api) if self.state is not None else execution
+        return execution.adapt(self.state.api) if self.state is not None else execution
 
     @property
     def balance(self) -> PlannerPolicy:

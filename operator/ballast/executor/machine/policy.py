@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
 from ballast.errors import UsageError
@@ -152,6 +152,13 @@ class ExecutionPolicy:
     def follows(self, broker: int) -> bool:
         """Does this broker's rate follow the cluster?"""
         return self.auto and broker not in self.throttle_per_broker
+
+    def adapt(self, api: Collection[str]) -> Self:
+        """The policy for a cluster that understands these calls (``ClusterState.api``).
+
+        Without KIP-455 reassignments go through one znode, which takes one batch at a time.
+        """
+        return self if "reassign" in api else replace(self, one_batch_at_a_time=True)
 
     def dump(self) -> dict[str, Any]:
         """JSON for the journal: only what differs from the defaults."""
