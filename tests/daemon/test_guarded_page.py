@@ -24,7 +24,7 @@ from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
 from ballast.daemon.context.view import Role
 from ballast.daemon.process.logs import JsonLines, Readable
 from ballast.daemon.web.actions import Desk
-from ballast.daemon.web.hosts import host_of
+from ballast.daemon.web.app import host_of
 from ballast.errors import UsageError
 
 Serve = Callable[..., Running]

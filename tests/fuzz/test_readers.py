@@ -17,9 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.fuzz.mangling import spoilt_text, spoilt_tree, understood_or_refused
 
-from ballast.adapters.auth.jaas import parse_jaas
 from ballast.adapters.auth.properties import read_properties
-from ballast.adapters.auth.security import Security
+from ballast.adapters.auth.security import Security, parse_jaas
 from ballast.cli.commands.plan.options import partition_of, size_of
 from ballast.cli.option_types import seconds_of
 from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, TopicPartition, build

@@ -7,6 +7,7 @@ thing.  Secrets are kept out of ``repr`` and scrubbed from messages by ``redact`
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from ballast.adapters.auth.jaas import JaasEntry, parse_jaas
 from ballast.adapters.auth.oauth import PROXY, ClientCredentials, Token, TokenSource, token_from_file, unsecured_token
 from ballast.adapters.auth.pem import Pem, client_context
 from ballast.adapters.auth.properties import follow_references, read_properties
@@ -26,6 +26,11 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 ENVIRONMENT_PREFIX: Final = "BALLAST_KAFKA_"
 """``BALLAST_KAFKA_SASL_JAAS_CONFIG`` is the property ``sasl.jaas.config``."""
 
+_ENTRY: Final = re.compile(
+    r"^\s*(?P<module>[\w.$]+)\s+(?P<flag>required|requisite|sufficient|optional)\b(?P<options>.*)$",
+    re.DOTALL | re.IGNORECASE,
+)
+_OPTION: Final = re.compile(r"""\s*([\w.\-]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;"']+)""", re.DOTALL)
 _READ: Final = ("security.protocol", "sasl.", "ssl.", "zookeeper.", "ballast.")
 """How the names of all properties begin that are read here; what others refer to is not looked at."""
 _HIDDEN: Final = "********"
@@ -308,3 +313,45 @@ def _zookeeper(properties: Mapping[str, str]) -> ZooKeeperSecurity | None:
         username=username,
         password=properties.get("zookeeper.digest.password"),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class JaasEntry:
+    """A login module and its options; the options hold secrets, so they stay out of ``repr``."""
+
+    module: str
+    options: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"JaasEntry(module={self.module!r}, options=<{len(self.options)} hidden>)"
+
+
+def parse_jaas(text: str) -> JaasEntry:
+    """The entry in a ``sasl.jaas.config`` value; errors never repeat the value, which holds a password.
+
+    ``<module class> required key="value" … ;`` Values may be quoted either way, with backslash escapes, or bare.
+    """
+    entry = _ENTRY.match(text)
+    if entry is None:
+        raise UsageError(
+            "sasl.jaas.config does not start with a login module and 'required'.",
+            hint='It reads: org.apache.kafka.common.security.plain.PlainLoginModule required username="…" password="…";',
+        )
+    rest = entry["options"]
+    options: dict[str, str] = {}
+    at = 0
+    while match := _OPTION.match(rest, at):
+        options[match[1]] = _unquote_option(match[2])
+        at = match.end()
+    if rest[at:].strip() not in ("", ";"):
+        raise UsageError(
+            f"sasl.jaas.config cannot be read after its option number {len(options)}.",
+            hint='Quote each value and end the entry with a semicolon: key="value" key="value";',
+        )
+    return JaasEntry(entry["module"], options)
+
+
+def _unquote_option(value: str) -> str:
+    if value[0] not in "\"'":
+        return value
+    return re.sub(r"\\(.)", r"\1", value[1:-1], flags=re.DOTALL)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ballast.core.cluster import ClusterState, Ints, SmallInts, TopicPartition
+from ballast.core.cluster import UNKNOWN, ClusterState, Ints, SmallInts, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.plan import Move, Obstacle, Plan
-from ballast.core.planner import next_plan
 from ballast.core.planner.checker.checker import demand_sound
 from ballast.core.planner.cross_rack import traffic as cross_rack
 from ballast.core.planner.dirs import with_dirs
@@ -25,6 +25,7 @@ from ballast.core.planner.report.obstacles import explain_left_rows, find_waived
 from ballast.core.planner.report.summary import summary_of
 from ballast.core.planner.request import dump_request
 from ballast.core.planner.search.found import Found
+from ballast.core.planner.search.freed_room import in_order
 from ballast.core.planner.search.world import World
 from ballast.errors import Infeasible
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 RANGES: Final = frozenset({"band", "racks-of-unlike-size"})
 """Obstacles that name ranges which are not met: alone, they call for nothing."""
+MOST_TAKEN_IN: Final = 4
+"""Further plans that one plan takes in."""
 WAITS: Final = "Disks have no room for all moves at once: some wait for room that moves before them free."
 
 
@@ -112,19 +115,23 @@ class _Searched:
 
 
 def _search_best(question: Question) -> _Searched:
-    """The best that was found, with what plans on its result would add."""
+    """The best that was found, with what plans on its result would add.
+
+    Where a search ends with ranges missed, another that begins from its result may still find something.  A plan must not leave that to
+    the next one: it is made on, until the next one would be empty.
+    """
     intent, policy = question.intent, question.policy
     first = _search_once(question)
     goes_on = isinstance(intent, Balance) or (isinstance(intent, Leaders) and policy.cross_rack.leaders)
     if not goes_on or first.at_rest:
         return first
     found = first.found
-    for _ in range(next_plan.MOST):
-        if not next_plan.is_unfinished(found, first.problem, policy):
+    for _ in range(MOST_TAKEN_IN):
+        if not _is_unfinished(found, first.problem, policy):
             break
-        state = next_plan.state_after(question.state, found.moves)
+        state = state_after(question.state, found.moves)
         following = _search_once(replace(question, state=state)).found
-        both = following.moves and next_plan.take_in(question, first.asked, first.problem, found, following)
+        both = following.moves and _take_in(question, first.asked, first.problem, found, following)
         if not both:
             break
         found = both
@@ -221,3 +228,40 @@ def _elections(
         if copied or int(first[row]) in state.isr(row):
             out.append(state.name(row))
     return tuple(out)
+
+
+def _is_unfinished(found: Found, problem: Problem, policy: PlannerPolicy) -> bool:
+    """May a plan made on the result find a broker for what has none, or come nearer to the ranges that can be reached?"""
+    missed = (found.after > problem.high) | (found.after < problem.low)
+    return bool(found.moves) and not policy.is_limited and bool(missed.any() or found.unplaced.any())
+
+
+def state_after(state: ClusterState, moves: Sequence[Move]) -> ClusterState:
+    """The cluster with these moves made, none of which changes a number of replicas: all in sync and led by their first."""
+    p = state.partitions
+    replica, in_sync, log_dir, offline = p.replica.copy(), p.in_sync.copy(), p.log_dir.copy(), p.offline.copy()
+    leader = p.leader.copy()
+    for m in moves:
+        row = state.index[m.name]
+        run = slice(int(p.start[row]), int(p.start[row + 1]))
+        replica[run], in_sync[run], log_dir[run], offline[run] = m.new, True, UNKNOWN, False
+        leader[row] = m.new[0]
+    columns = replace(p, replica=replica, in_sync=in_sync, log_dir=log_dir, offline=offline, leader=leader)
+    return replace(state, partitions=columns)
+
+
+def _take_in(question: Question, asked: Problem, problem: Problem, found: Found, following: Found) -> Found | None:
+    """Both as one plan, a replica that moves twice copied once; None where disks have no room for that."""
+    policy = question.policy
+    world = World.of(problem, policy)
+    held = world.held.copy()
+    world.place(following.world.cur)
+    moves, after = moves_of(question, asked, world.cur)
+    ended_early = found.ended_early or following.ended_early
+    both = Found(world, moves, after, following.unplaced, later=following.later, ended_early=ended_early)
+    if not found.in_order and not following.in_order and bool((world.held <= np.maximum(held, problem.room)).all()):
+        return both
+    if policy.at_once:
+        return None
+    order = in_order(question.state, asked, held, moves)
+    return None if order.stuck else replace(both, moves=order.moves, in_order=True)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ballast.adapters.auth.jaas import parse_jaas
 from ballast.adapters.auth.oauth import Token, TokenSource, token_from_file
-from ballast.adapters.auth.security import Security
+from ballast.adapters.auth.security import Security, parse_jaas
 from ballast.errors import AuthenticationFailed, UsageError
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ada" password="pa\\"ss;word";'

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from tests.unit.core.planner.clusters import cluster
 
-from ballast.cli.commands.plan.topic_rules import rule_of
+from ballast.cli.commands.plan.options import rule_of
 from ballast.cli.commands.snapshot import read_snapshot
 from ballast.cli.main import cli
 from ballast.core.cluster.snapshot_file import Snapshot, dumps

@@ -5,19 +5,18 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
-from ballast.cli.commands.plan.topic_rules import rule_of
 from ballast.cli.option_types import BROKERS, TIME, together
 from ballast.cli.store_option import load_model_option
 from ballast.cli.tables import output_option
 from ballast.core.cluster import TopicPartition
 from ballast.core.named_brokers import NamedBrokers
-from ballast.core.planner import Capacity, CrossRackPolicy, PlannerPolicy, Selection
+from ballast.core.planner import Capacity, CrossRackPolicy, PlannerPolicy, Selection, TopicRule
 from ballast.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,6 +28,12 @@ _BANDED: Final = (
     "cordon", "topic_rule", "why", "why_not", "prove", "cross_rack",
 )  # fmt: skip
 """Options that mean something to a plan within bands alone."""
+_RULE_WORDS: Final = {f.name.replace("_", "-"): f for f in fields(TopicRule) if f.name != "topics"}
+_RULE_HINT: Final = (
+    "Write the topics' pattern and then one or more of "
+    + ", ".join(name if f.type == "bool" else f"{name}=…" for name, f in _RULE_WORDS.items())
+    + "."
+)
 
 
 def size_of(text: str, option: str) -> int:
@@ -48,6 +53,42 @@ def partition_of(text: str) -> TopicPartition:
     if match is None:
         raise UsageError(f"{text!r} is not a partition.", hint="Write TOPIC-NUMBER, for example orders-3.")
     return TopicPartition(match[1], int(match[2]))
+
+
+def rule_of(text: str) -> TopicRule:
+    """A topic's own rule as one argument: ``'gpu-.* brokers=7,8,9 most-per-broker=2 ignore-racks'``.
+
+    Words apart by spaces, which no topic's name holds: the pattern, then what is said of its topics.
+    """
+    pattern, *words = text.split() or [""]
+    said: dict[str, Any] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        field = _RULE_WORDS.get(name)
+        if field is None:
+            raise UsageError(f"--topic-rule {text!r} says {word!r}, which is no rule.", hint=_RULE_HINT)
+        if field.name in said:
+            raise UsageError(f"--topic-rule {text!r} says {name} twice.", hint=_RULE_HINT)
+        try:
+            said[field.name] = _rule_value(str(field.type), value, given=bool(sign))
+        except ValueError:
+            raise UsageError(
+                f"--topic-rule {text!r} gives {name} no value that it can have.", hint=_RULE_HINT
+            ) from None
+    return TopicRule(topics=pattern, **said)
+
+
+def _rule_value(kind: str, text: str, *, given: bool) -> Any:
+    if kind == "bool":
+        if given:
+            raise ValueError
+        return True
+    members = [part for part in text.split(",") if part]
+    if not members:
+        raise ValueError
+    if "frozenset[int]" in kind:
+        return frozenset(int(part) for part in members)
+    return frozenset(members) if "frozenset" in kind else int(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

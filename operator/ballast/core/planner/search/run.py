@@ -14,8 +14,7 @@ from ballast.core.planner.problem.problem import is_uniform
 from ballast.core.planner.search.loops import forced, kernels, swaps
 from ballast.core.planner.search.order import Sorted
 from ballast.core.planner.search.rounding import starts
-from ballast.core.planner.search.spread import Found, most_even
-from ballast.core.planner.search.world import World
+from ballast.core.planner.search.world import Saved, World
 
 COARSE_PRICES: Final = (6000, 3000, 2000, 1400)
 """The falling price of a byte, in 1/1024 of a unit of excess: what is worth most is done first."""
@@ -56,10 +55,16 @@ POLISH_PARTNERS: Final = 1
 REPAIRS: Final = 8
 """Times that replicas without a broker are tried again, once others have made room."""
 
+ALIKE: Final = 1000
+"""Plans whose bytes differ by less than one part in so many are worth the same."""
+
 SCAN: Final = 20_000_000
 """Most exchanges that one scan tries: where nearly every broker is an offender, fewer replicas of each."""
 TRIES: Final = 200_000_000
 """Exchanges tried after which a cluster that is still not balanced is let be: a few CPU seconds' worth."""
+
+Found = tuple[int, int, Saved]
+"""A plan with its excess and the scaled bytes that it copies."""
 
 
 def search(world: World, *, seed: int) -> Flags:
@@ -316,3 +321,35 @@ class _Search:
             self.sweep(price)
             self.leaders(self.leader_change_cost(price))
         self.settle()
+
+
+def unevenness(world: World, cur: SmallInts) -> float:
+    """The sum over topics of the standard deviation of their replicas by broker, brokers that share the load alone."""
+    p = world.problem
+    shares = p.scope.shares
+    brokers = len(p.ids)
+    seen = (cur >= 0) & shares[cur]
+    keys, count = np.unique(p.topic[world.row[seen]].astype(np.int64) * brokers + cur[seen], return_counts=True)
+    topic = keys // brokers
+    mean = np.bincount(topic, weights=count) / max(int(shares.sum()), 1)
+    squares = np.bincount(topic, weights=count.astype(np.float64) ** 2) / max(int(shares.sum()), 1)
+    return float(np.sqrt(np.maximum(squares - mean * mean, 0)).sum())
+
+
+def most_even(world: World, before: SmallInts, found: list[Found]) -> Saved:
+    """The cheapest of the plans found; where it scatters topics worse than before, the most even of those as cheap.
+
+    Of plans that leave topics as even as they were, the cheapest is taken.
+    """
+    excess, copied, best = min(found, key=lambda plan: plan[:2])
+    alike = sorted((c, n) for n, (e, c, _) in enumerate(found) if e == excess and (c - copied) * ALIKE <= copied)
+    if len(alike) == 1:
+        return best
+    limit = unevenness(world, before)
+    ranked = []
+    for _, n in alike:
+        uneven = unevenness(world, found[n][2][0])
+        if uneven <= limit:
+            return found[n][2]
+        ranked.append((uneven, n))
+    return found[min(ranked)[1]][2]

@@ -16,8 +16,7 @@ from ballast.core.throttles import RateShortfall, brokers_involved, shortfall
 from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture, target
 from ballast.executor.machine.run import MoveRun, Now, Phase, Run, Status, with_moves
-from ballast.executor.machine.scheduling.in_order import out_of_turn
-from ballast.executor.machine.scheduling.room import coming, only_log_dirs
+from ballast.executor.machine.scheduling.room import coming, only_log_dirs, size_of
 from ballast.executor.machine.scheduling.speeds import broker_rates, ceiling
 from ballast.executor.machine.stages import (
     Failed,
@@ -304,3 +303,29 @@ def preset(moves: Iterable[MoveRun]) -> list[Effect]:
         if path != "any" and broker in m.move.adding
     }
     return [Effect(EffectKind.PLACE, log_dirs=wanted)] if wanted else []
+
+
+def out_of_turn(
+    run: Run, picture: Picture, state: ClusterState, room: Mapping[Place, int]
+) -> dict[TopicPartition, Verdict]:
+    """In a run in order, the waiting moves that would take room that waiting moves before them need.
+
+    What is left fits beside them all, however many of it start at once.  So no two moves ever wait for each other: the first that
+    waits has its room as soon as those before it have ended, whatever has gone before its turn.  Repairs never wait for others.
+    """
+    out: dict[TopicPartition, Verdict] = {}
+    needed: dict[Place, int] = {}
+    for m in run.moves_in(Planned) if run.in_order else ():
+        size = max(size_of(m, picture), 0)
+        for broker, place in ((b, place) for b in m.move.adding for place in m.move.places(b)):
+            if place not in room:
+                continue
+            needed[place] = needed.get(place, 0) + size
+            if size <= room[place] < needed[place] and size and not _mends(m.move, state):
+                out[m.move.name] = verdict("room-reserved", broker, broker=broker, partition=m.move.name)
+    return out
+
+
+def _mends(move: Move, state: ClusterState) -> bool:
+    row = state.index.get(move.name)
+    return row is not None and guards.repairs(move, state, row)

@@ -38,7 +38,7 @@ from ballast.core.planner.cross_rack.traffic import (
     traffic_now,
     why_unknown,
 )
-from ballast.core.planner.next_plan import state_after
+from ballast.core.planner.make import state_after
 from ballast.core.planner.problem.problem import problem_of
 from ballast.core.planner.problem.ranges import ranges_of
 from ballast.core.planner.problem.scope import scope_of

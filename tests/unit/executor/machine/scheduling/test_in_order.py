@@ -21,7 +21,7 @@ from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
-from ballast.executor.machine.scheduling.in_order import out_of_turn
+from ballast.executor.machine.scheduling.schedule import out_of_turn
 from ballast.executor.machine.stages import Moving, Planned, Verified
 from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld
 from ballast.sim.journal import JournalStore, MemoryJournal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ballast.core.cluster import UNKNOWN, Broker, PartitionRow, Topic, build
 from ballast.core.plan import Move
-from ballast.core.planner.next_plan import state_after
+from ballast.core.planner.make import state_after
 
 
 def test_the_cluster_after_a_plan_has_its_lists() -> None:
