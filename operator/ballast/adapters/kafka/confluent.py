@@ -80,7 +80,7 @@ class _Missing(Refused):
     """There is no such topic."""
 
 
-def new_client(servers: str, security: Security, *, timeout_s: float) -> AdminClient:
+def new_client(servers: str, security: Security, *, timeout_s: float, to_controller: bool = False) -> AdminClient:
     """An admin client, silent; every one that reads or changes a cluster is made here."""
     with translate_errors("a connection", security):
         return AdminClient(
@@ -91,6 +91,7 @@ def new_client(servers: str, security: Security, *, timeout_s: float) -> AdminCl
                 "socket.timeout.ms": librdkafka.socket_timeout_ms(timeout_s),
                 "topic.metadata.refresh.interval.ms": 30_000,
             }
+            | (librdkafka.HEARS_OF_CONTROLLER if to_controller else {})
         )
 
 
@@ -264,8 +265,8 @@ class Admin:
         self._retry.call(kind, once)
 
     def _writer(self, timeout_s: float) -> AdminClient:
-        """A new client that reaches only brokers of the cluster that has been read."""
-        return new_client(self.metadata.addresses(), self._security, timeout_s=timeout_s)
+        """A new client for requests to the controller; it reaches only brokers of the cluster that has been read."""
+        return new_client(self.metadata.addresses(), self._security, timeout_s=timeout_s, to_controller=True)
 
     def _admin(self) -> AdminClient:
         with self._lock:

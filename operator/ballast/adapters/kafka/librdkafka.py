@@ -26,6 +26,12 @@ SAME_LINE_S: Final = 60.0
 """How often a client library may say the same."""
 KEPT_LINES: Final = 200
 """Lines that are remembered; the oldest is forgotten first."""
+HEARS_OF_CONTROLLER: Final = {"topic.metadata.refresh.interval.ms": 1_000}
+"""For a client whose requests go to the controller.
+
+While it waits for the controller that it heard of last it asks nothing, and hears of another by this alone: a broker that has just
+started names none, and during a fail-over brokers name the one that is gone.  That one it goes on connecting to, on one core.
+"""
 _SOCKET_TIMEOUT_MS: Final = (1_000, 300_000)
 """The least that is useful, and the most that librdkafka takes; a longer wait is bounded by the caller."""
 _VARYING: Final = re.compile(r"rdkafka#[a-z]+-\d+|\d+ ?ms\b|\d+ identical|\(after [^)]*\)")

@@ -90,7 +90,7 @@ def test_a_state_has_what_is_not_per_partition_by_id_and_name() -> None:
 def test_a_partition_in_a_move_has_three_replica_lists() -> None:
     """Every replica that the metadata lists, those that it is to have and those that it had; its neighbours have one."""
     state = picture()
-    lists = [[of(row) for of in (state.replicas, state.target, state.settled, state.isr)] for row in range(3)]
+    lists = [[of(row) for of in (state.replicas, state.target, state.settled_replicas, state.isr)] for row in range(3)]
     assert lists == [
         [(2, 1), (2, 1), (2, 1), (2,)],
         [(3, 1, 2), (3, 1), (1, 2), (1, 2)],
