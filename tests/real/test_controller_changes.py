@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 from tests import waiting
 
 from ballast.adapters.auth.security import Security
@@ -59,3 +59,13 @@ def test_a_client_of_a_broker_that_names_no_controller_yet_gets_its_answer(sandb
         asked = client.create_topics([topic], request_timeout=PATIENCE_S)[topic.topic]
         librdkafka.answer_of(asked)
         sandbox.wait_until_ready()
+
+
+def test_a_broker_that_the_sandbox_calls_ready_names_a_controller(sandbox: Sandbox) -> None:
+    """Any client may begin with it: one that heard of no controller would wait for nothing."""
+    for attempt in range(5):
+        sandbox.stop_broker(3)
+        sandbox.start_broker(3)
+        client = AdminClient({"bootstrap.servers": f"127.0.0.1:{sandbox.ports.brokers[3]}"})
+        topic = NewTopic(f"ready-{attempt}", num_partitions=1, replica_assignment=[[1]])
+        librdkafka.answer_of(client.create_topics([topic], request_timeout=PATIENCE_S)[topic.topic])

@@ -22,18 +22,22 @@ def wait_for_brokers(
     within_s: float,
     check: Callable[[], None],
 ) -> None:
-    """Return when every wanted broker (id to port) accepts connections and metadata lists it.
+    """Return when every wanted broker (id to port) accepts connections, metadata lists it, and it names a controller itself.
 
-    Both, because metadata goes on listing a killed broker until its session ends, and a restarted one opens its port only
-    once it is unfenced.  ``check`` is called between polls and may give up by raising.
+    Both of the first, because metadata goes on listing a killed broker until its session ends, and a restarted one opens its
+    port only once it is unfenced.  The last, because a client that hears of no controller waits for one and asks no broker again.
+    ``check`` is called between polls and may give up by raising.
     """
     admin = _client(bootstrap_server, {})
+    uninformed = set(wanted)
     deadline = time.monotonic() + within_s
     while True:
         check()
         missing = {broker for broker, port in wanted.items() if not _accepts(port)}
         if not missing:
             missing = set(wanted) - _list_brokers(admin)
+        if not missing:
+            uninformed = missing = {broker for broker in uninformed if not _names_controller(wanted[broker])}
         if not missing:
             return
         if time.monotonic() > deadline:
@@ -85,6 +89,17 @@ def _accepts(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _names_controller(port: int) -> bool:
+    """As this broker tells it: a client that has heard of no other asks it alone."""
+    from confluent_kafka import KafkaException  # noqa: PLC0415
+
+    try:
+        answer = _client(f"127.0.0.1:{port}", {}).list_topics(timeout=2)
+    except KafkaException:
+        return False
+    return answer.controller_id in answer.brokers
 
 
 def _list_brokers(admin: AdminClient) -> set[int]:
