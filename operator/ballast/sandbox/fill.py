@@ -150,9 +150,7 @@ def _create(config: dict[str, Any], plan: dict[str, Assignment]) -> None:
     from confluent_kafka import KafkaException  # noqa: PLC0415
     from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415
 
-    admin = AdminClient(
-        config | {"topic.metadata.refresh.interval.ms": 1_000}
-    )  # A new broker may name no controller yet.
+    admin = AdminClient(config)
     wanted = [NewTopic(name, num_partitions=len(rows), replica_assignment=rows) for name, rows in plan.items()]
     for name, created in admin.create_topics(wanted, operation_timeout=30).items():
         try:

@@ -251,11 +251,15 @@ def state_after(state: ClusterState, moves: Sequence[Move]) -> ClusterState:
 
 
 def _take_in(question: Question, asked: Problem, problem: Problem, found: Found, following: Found) -> Found | None:
-    """Both as one plan, a replica that moves twice copied once; None where disks have no room for that."""
+    """Both as one plan, a replica that moves twice copied once; None where disks have no room for that, or by the first shares it is worse."""
+    from ballast.core.planner.search.find import is_worse  # noqa: PLC0415 — compiled code, which the search has loaded
+
     policy = question.policy
     world = World.of(problem, policy)
     held = world.held.copy()
     world.place(following.world.cur)
+    if is_worse(asked, loads_before(asked), found.world.load, world.load):
+        return None
     moves, after = moves_of(question, asked, world.cur)
     ended_early = found.ended_early or following.ended_early
     both = Found(world, moves, after, following.unplaced, later=following.later, ended_early=ended_early)

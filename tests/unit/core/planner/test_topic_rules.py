@@ -237,17 +237,17 @@ def test_both_ways_to_the_fair_shares_agree(data: st.DataObject) -> None:
     """Pouring until nothing changes, and linear programs level by level; some brokers take nothing."""
     groups, brokers = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 6))
     amounts = st.lists(st.integers(0, 50), min_size=brokers, max_size=brokers)
-    held = np.array(data.draw(st.lists(amounts, min_size=groups, max_size=groups)), np.float64)
+    scale = data.draw(st.sampled_from([1, 1 << 30, 10**12 + 7]))
+    held = np.array(data.draw(st.lists(amounts, min_size=groups, max_size=groups)), np.float64) * scale
     flags = st.lists(st.booleans(), min_size=brokers, max_size=brokers)
     allowed = np.array(data.draw(st.lists(flags, min_size=groups, max_size=groups)), np.bool_)
     weight = np.array(data.draw(st.lists(st.sampled_from([0.0, 1, 1, 2.5]), min_size=brokers, max_size=brokers)))
     load, closed = held.sum(axis=1), np.array(data.draw(flags), np.bool_)
-    most = np.where(closed, held.sum(axis=0), np.inf)
-    poured = by_rules(load, held, allowed, weight, most)
-    assert np.allclose(poured, TopicSplit(load, held, allowed).shares(weight, most), atol=2e-6)
-    assert (poured <= most).all()
+    poured = by_rules(load, held, allowed, weight, closed)
+    assert np.allclose(poured, TopicSplit(load, held, allowed).shares(weight, closed), rtol=1e-7, atol=2e-6 * scale)
+    assert (poured <= np.where(closed, held.sum(axis=0), np.inf) + 1e-6 * scale).all()
     if bool((weight > 0)[~closed].any()):
-        assert poured.sum() == pytest.approx(load.sum(), abs=1e-5)
+        assert poured.sum() == pytest.approx(load.sum(), abs=1e-5 * scale)
 
 
 def pools(*, broken: bool = False) -> ClusterState:
@@ -515,3 +515,49 @@ def test_people_are_told_which_rule_it_was() -> None:
     partition = TopicPartition("heavy", 6)
     told = "\n".join(why(state, plan(state, Balance(), policy=only), Balance(), partition, loads=loads, policy=only))
     assert "its topic's rules keep it off" in told
+
+
+@pytest.mark.parametrize("size", [1, 1 << 30, 10**12])
+@pytest.mark.parametrize(
+    ("topics", "rules", "cordoned"),
+    [
+        pytest.param(
+            {"a": [(1,), (2,)], "b": [(1,), (2,), (3,), (3,)]}, {"a": {2, 3}, "b": {1, 2}}, {2}, id="two-pools"
+        ),
+        pytest.param(
+            {
+                "a": [(1,), (1,)],
+                "b": [(5, 2), (3, 1)],
+                "c": [(3, 1), (1, 4), (1, 3), (4, 6), (6, 2)],
+                "d": [(5,), (1,), (3,)],
+            },
+            {"a": {1, 5, 6}, "b": {2, 5, 6}},
+            {1, 2, 5, 6},
+            id="four-of-six",
+        ),
+        pytest.param(
+            {
+                "a": [(1, 3, 4), (3, 1, 2)],
+                "b": [(1,)],
+                "c": [(2, 4), (1, 2), (4, 2), (1, 4), (2, 4), (2, 4), (3, 2), (1, 3)],
+            },
+            {"a": {4}, "b": {4}},
+            {1, 4},
+            id="a-rule-for-a-cordoned-broker",
+        ),
+    ],
+)
+def test_a_cordoned_broker_of_several_pools_gets_a_plan_that_its_checker_accepts(
+    topics: dict[str, list[tuple[int, ...]]], rules: dict[str, set[int]], cordoned: set[int], size: int
+) -> None:
+    """Its share follows what it holds, so that a plan for what the first one leaves may be worse by the first one's shares."""
+    ids = {b for lists in topics.values() for replicas in lists for b in replicas}
+    rows = [
+        PartitionRow(topic, n, m[0], m, m, sizes=(size,) * len(m))
+        for topic, lists in topics.items()
+        for n, m in enumerate(lists)
+    ]
+    state = build("c", tuple(Broker(b) for b in sorted(ids)), tuple(Topic(t) for t in topics), rows)
+    said = tuple(TopicRule(topics=t, brokers=frozenset(b)) for t, b in rules.items())
+    made = plan(state, Balance(), policy=replace(TIGHT, topic_rules=said, cordoned=frozenset(cordoned)))
+    assert made.moves  # A plan that its checker does not accept is raised.

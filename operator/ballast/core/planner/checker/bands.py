@@ -298,14 +298,14 @@ def fair_shares(
     weight = np.where(active, r.capacity, 0.0)
     present = before.sums(r, brokers)
     total = float(present[members.shares | members.leaves].sum())
-    most = np.full(brokers, np.inf)
+    closed = np.zeros(brokers, np.bool_)
     if isinstance(intent, Balance | Expand) and not r.leaders_only:
-        stuck = active & ~members.rises
-        most[stuck] = present[stuck]
+        closed = active & ~members.rises
+    most = np.where(closed, present, np.inf)
     if topics.rules:
         inside = (members.shares | members.leaves)[before.broker]
         figure = np.where(before.first, r.lead[before.row], r.follow[before.row]) * inside
-        share = TopicSplit.of(state, r, before.row, before.broker, figure, topics).shares(weight, most)
+        share = TopicSplit.of(state, r, before.row, before.broker, figure, topics).shares(weight, closed)
     else:
         share = pour(total, weight, most)
     if r.leaders_only:

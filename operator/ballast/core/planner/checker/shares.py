@@ -7,7 +7,7 @@ full the next, and so on; and how high all may stand before some racks are full.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import highspy
@@ -64,37 +64,36 @@ class TopicSplit:
         allowed = [[may(topic, b.id) for b in state.brokers] for topic in example.values()]
         return cls(held.sum(axis=1), held, np.array(allowed, np.bool_))
 
-    def shares(self, weight: Floats, most: Floats) -> Floats:
-        """By broker, by ``weight``; who may not have more than ``most`` keeps what it has, and the others share the rest."""
-        share = np.round(self._levels(self.load, weight), DIGITS)
-        keeps = (share > most) & (weight > 0)
-        if not bool(keeps.any()):
-            return share
-        left = replace(self, load=self.load - self.held[:, keeps].sum(axis=1))
-        return np.where(keeps, most, left.shares(np.where(keeps, 0.0, weight), most))
+    def shares(self, weight: Floats, closed: Flags) -> Floats:
+        """By broker, by ``weight``; one that is ``closed`` has of no group more than it holds now.
 
-    def _levels(self, load: Floats, weight: Floats) -> Floats:
+        What has no room where it may be counts on every broker that is not closed.
+        """
         active = np.flatnonzero(weight > 0)
-        if not len(active) or load.sum() <= 0:
-            return np.zeros(len(weight))
+        out = np.zeros(len(weight))
+        shut, most = closed[active], np.where(closed, self.held, np.inf)[:, active]
         may = self.allowed[:, active].copy()
         may[~may.any(axis=1)] = True
-        width, amount = weight[active] / weight[active].mean(), load / load.sum() * len(active)
+        may[self.load > np.where(may, most, 0.0).sum(axis=1)] |= ~shut
+        load = np.minimum(self.load, np.where(may, most, 0.0).sum(axis=1))
+        if load.sum() <= 0:
+            return out
+        scale = len(active) / load.sum()
+        width = weight[active] / weight[active].mean()
         height = np.full(len(active), np.nan)
         while bool(np.isnan(height).any()):
-            level, binding = _least_level(amount, may, width, height)
+            level, binding = _least_level(load * scale, most * scale, may, width, height)
             binding &= np.isnan(height)
             # A broker that is left when nothing binds any more has nothing to carry.
             height[binding if bool(binding.any()) else np.isnan(height)] = level
-        out = np.zeros(len(weight))
-        out[active] = height * width * load.sum() / len(active)
-        return out
+        out[active] = height * width / scale
+        return np.round(out, DIGITS)
 
 
-def _least_level(amount: Floats, may: Flags, width: Floats, height: Floats) -> tuple[float, Flags]:
+def _least_level(amount: Floats, most: Floats, may: Flags, width: Floats, height: Floats) -> tuple[float, Flags]:
     """How full the brokers without a ``height`` must at least get, and who binds; the others keep to theirs."""
     group, broker = np.nonzero(may)
-    groups, brokers, entries = len(amount), len(width), len(np.nonzero(may)[0])
+    groups, brokers, entries = len(amount), len(width), len(group)
     done = ~np.isnan(height)
     upper = np.where(done, np.nan_to_num(height) * width, 0.0)
     solver = program(presolve="off")
@@ -103,9 +102,10 @@ def _least_level(amount: Floats, may: Flags, width: Floats, height: Floats) -> t
     rows = groups + brokers
     solver.addRows(rows, lower, np.concatenate((amount, upper)), 0, np.zeros(rows, np.int32), none, np.zeros(0))
     index = np.stack((group, groups + broker), axis=1).astype(np.int32).ravel()
-    free = np.full(entries, highspy.kHighsInf)
     starts = np.arange(entries, dtype=np.int32) * 2
-    solver.addCols(entries, np.zeros(entries), np.zeros(entries), free, len(index), starts, index, np.ones(len(index)))
+    solver.addCols(
+        entries, np.zeros(entries), np.zeros(entries), most[may], len(index), starts, index, np.ones(len(index))
+    )
     rising = np.flatnonzero(~done)
     solver.addCol(1.0, 0.0, highspy.kHighsInf, len(rising), (groups + rising).astype(np.int32), -width[rising])
     solve(solver, "the checker's shares")

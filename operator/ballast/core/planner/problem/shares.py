@@ -48,19 +48,18 @@ def fair_shares(
     present = np.bincount(home[inside], weights=figure[inside], minlength=brokers)
     total = float(figure[inside | (home < 0)].sum())
     weight = np.where(active, r.capacity, 0.0)
-    most = np.where(active, np.inf, 0.0)
-    if scope.roam and not r.leaders_only:
-        # By their own state: brokers that an intent gives nothing keep the share that ``status`` shows.
-        stuck = active & ~scope.can_rise
-        most[stuck] = present[stuck]
-    share = _fill(total, weight, most)
+    # By their own state: brokers that an intent gives nothing keep the share that ``status`` shows.
+    closed = active & ~scope.can_rise if scope.roam and not r.leaders_only else np.zeros(brokers, np.bool_)
+    most = np.where(closed, present, np.where(active, np.inf, 0.0))
     if scope.classes.any:
         classes = scope.classes
         allowed = ~(classes.barred | classes.unled) if r.leaders_only else ~classes.barred
         of, count = classes.of[row], len(allowed)
         load = np.bincount(of, weights=np.where(inside | (home < 0), figure, 0.0), minlength=count)
         held = np.bincount(of[inside] * brokers + home[inside], weights=figure[inside], minlength=count * brokers)
-        share = by_rules(load, held.reshape(count, brokers), allowed, weight, most)
+        share = by_rules(load, held.reshape(count, brokers), allowed, weight, closed)
+    else:
+        share = _fill(total, weight, most)
     if r.leaders_only or not bool(active.any()):
         return share
     racks = int(rack.max()) + 1
@@ -121,43 +120,48 @@ def _split(
     return np.where(held, _split(carried, weight, most, rack, full, bound[: len(full) + 1]), others)
 
 
-def by_rules(load: npt.NDArray[Any], held: npt.NDArray[Any], allowed: Flags, weight: Floats, most: Floats) -> Floats:
-    """Shares as even as the topics' rules allow; a broker that takes nothing has no more than it holds, and others share the rest.
-
-    ``load`` is by class, ``held`` and ``allowed`` by class and broker: what a broker keeps is of its own classes alone.
-    """
-    keeps = np.zeros(len(weight), np.bool_)
-    while True:
-        share = pool(load - held[:, keeps].sum(axis=1), allowed, np.where(keeps, 0.0, weight))
-        more = (share > most) & (weight > 0) & ~keeps
-        if not bool(more.any()):
-            return np.where(keeps, most, share)
-        keeps |= more
-
-
-def pool(load: Floats, allowed: Flags, weight: Floats) -> Floats:
+def by_rules(load: npt.NDArray[Any], held: npt.NDArray[Any], allowed: Flags, weight: Floats, closed: Flags) -> Floats:
     """By broker its share, when ``load`` of each class may be split over the brokers that ``allowed`` (C x B) says.
 
-    Of all splits the one whose fullest broker is least full by weight, then the next fullest, and so on.  Found by pouring
-    one class after another afresh onto what the others have left there, until nothing changes; that ends at the optimum,
-    since evenness is convex and no class's choice limits another's.  A class that may be nowhere counts everywhere.
+    A broker that is ``closed`` takes nothing: of each class it can have no more than it holds.  Of all splits the one whose fullest
+    broker is least full by weight, then the next fullest, and so on.  Found by pouring one class after another afresh onto what the
+    others have left there, until nothing changes; that ends at the optimum, since evenness is convex and no class's choice limits
+    another's.  A class that may be nowhere counts everywhere, and what has no room where it may be counts on every open broker.
     """
-    split = np.zeros(allowed.shape)
     may = allowed & (weight > 0)
     may[~may.any(axis=1)] = weight > 0
-    total = float(load.sum()) if bool((weight > 0).any()) else 0.0
+    most = np.where(closed, held, np.inf)
+    room = np.where(may, most, 0.0).sum(axis=1)
+    may[load > room] |= (weight > 0) & ~closed
+    load = np.minimum(load, np.where(may, most, 0.0).sum(axis=1))
+    split = np.zeros(allowed.shape)
     for _ in range(ROUNDS):
         before = split.sum(axis=0)
-        for c in np.flatnonzero(load > 0).tolist() if total else ():
+        for c in np.flatnonzero(load > 0).tolist():
             others = split.sum(axis=0) - split[c]
-            split[c] = _pour(float(load[c]), others, np.where(may[c], weight, 0.0))
-        if float(np.abs(split.sum(axis=0) - before).max(initial=0.0)) <= STILL * total:
+            split[c] = _pour(float(load[c]), others, np.where(may[c], weight, 0.0), most[c])
+        if float(np.abs(split.sum(axis=0) - before).max(initial=0.0)) <= STILL * float(load.sum()):
             break
     return np.asarray(np.round(split.sum(axis=0), DIGITS))
 
 
-def _pour(load: float, ground: Floats, weight: Floats) -> Floats:
-    """Pour into vessels of these widths that already hold ``ground``, to one level over the lowest of them."""
+def _pour(load: float, ground: Floats, weight: Floats, most: Floats) -> Floats:
+    """Pour into vessels of these widths that already hold ``ground``, to one level over the lowest of them, into none more than its ``most``."""
+    out = np.zeros(len(weight))
+    open_ = weight > 0
+    while bool(open_.any()):
+        more = _level(load, ground, np.where(open_, weight, 0.0))
+        full = open_ & (more > most)
+        if not bool(full.any()):
+            return np.where(open_, more, out)
+        out[full] = most[full]
+        load = max(load - float(most[full].sum()), 0.0)
+        open_ &= ~full
+    return out
+
+
+def _level(load: float, ground: Floats, weight: Floats) -> Floats:
+    """The same where no vessel is ever full."""
     out = np.zeros(len(weight))
     members = np.flatnonzero(weight > 0)
     order = members[np.argsort(ground[members] / weight[members], kind="stable")]

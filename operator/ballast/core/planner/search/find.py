@@ -115,6 +115,12 @@ def _find_broken(asked: Problem, before: Ints, after: Ints) -> Flags:
     return ~find_missed(asked, before) & find_missed(asked, after)
 
 
+def is_worse(asked: Problem, before: Ints, first: Ints, both: Ints) -> bool:
+    """Are brokers further outside, or ranges broken, after two plans than after the first?  A cordoned broker's share follows what it holds."""
+    broken = _find_broken(asked, before, both) & ~_find_broken(asked, before, first)
+    return bool(broken.any()) or _excess(asked, both) > _excess(asked, first)
+
+
 def _keep(asked: Problem, problem: Problem, before: Ints) -> Problem:
     """The problem with every range that is met as a hard limit at both ends."""
     met = ~find_missed(asked, before)

@@ -359,6 +359,20 @@ LED_BY_1: Final = replace(POLICY, topic_rules=(TopicRule(topics="a", leader_brok
             id="who-takes-nothing-is-full-once-others-are",
         ),
         pytest.param(
+            held(3, a=(1,) * 20, b=(3,) * 45),
+            only(("a", {1, 2}), ("b", {1, 3}), cordoned=frozenset({1})),
+            "replicas",
+            [10, 10, 45],
+            id="who-takes-nothing-may-give-away-of-what-it-holds",
+        ),
+        pytest.param(
+            held(3, a=(1,) * 12 + (2,) * 3, b=(3,) * 15),
+            only(("a", {1, 2}), ("b", {1, 3}), cordoned=frozenset({1})),
+            "replicas",
+            [7.5, 7.5, 15],
+            id="who-takes-nothing-gets-no-topic-that-it-does-not-hold",
+        ),
+        pytest.param(
             held(2, a=(1,)),
             only(("a", {1, 2}), cordoned=frozenset({2})),
             "replicas",
