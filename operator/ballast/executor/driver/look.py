@@ -41,7 +41,12 @@ class _Cadence:
         return now_s >= self._next_s
 
     def took(self, began_s: float, ended_s: float) -> None:
-        self.ended_s, self._cost_s = ended_s, ended_s - began_s
+        self._cost_s = ended_s - began_s
+        self.covered(ended_s)
+
+    def covered(self, ended_s: float) -> None:
+        """Another reading told the same, at its own cost."""
+        self.ended_s = ended_s
         self._next_s = ended_s + max(self._every_s, self._cost_s * SHARE_OF_TIME)
 
     def hurry(self, every_s: float) -> None:
@@ -96,7 +101,7 @@ class Looker:
             self._full.took(now_s, self._clock.monotonic_s())
             if before:
                 self._growth = growth(before, self._sizes, self._full.ended_s - since_s)
-            self._light.took(now_s, self._clock.monotonic_s())
+            self._light.covered(self._full.ended_s)
         elif self._light.due(now_s):
             light = self._cluster.snapshot(log_dirs=False, configs=False)
             assert self._slow is not None

@@ -124,3 +124,32 @@ def test_a_rate_is_checked_as_soon_as_a_reading_tells_what_producers_write() -> 
     assert [v.code for v in judged.verdicts] == ["throttle-too-low"]
     assert isinstance(judged.moves[name].stage, Planned)
     assert judged.unmeasured == frozenset()
+
+
+class SlowDisks(Disks):
+    """Whose brokers take five seconds to tell of their log dirs, and a tenth of one for the rest."""
+
+    def __init__(self, s: Scene) -> None:
+        super().__init__(s)
+        self._clock = s.world.clock
+        self.read: list[str] = []
+
+    def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
+        """Takes its time, and is noted."""
+        self._clock.sleep(5.0 if log_dirs else 0.1)
+        self.read.append("full" if log_dirs else "light")
+        return super().snapshot(log_dirs=log_dirs, configs=configs)
+
+
+def test_slow_log_dirs_do_not_age_what_guards_judge_leaders_and_isrs_by() -> None:
+    """Metadata alone is read as often as ever: each reading costs what it takes itself."""
+    s = scene({0: (1, 2)})
+    cluster = SlowDisks(s)
+    looker = Looker(cluster, s.world.clock, ExecutionPolicy(guard_s=10.0))  # type: ignore[arg-type]
+    for _ in range(3):
+        looker.state()
+        rests(s.world.clock, 10.0)
+    assert cluster.read == ["full", "light", "light"]
+    looker.expect_isr_changes()
+    looker.state()
+    assert cluster.read[3:] == ["light"]
