@@ -36,6 +36,8 @@ log: Final = logging.getLogger(__name__)
 
 T = TypeVar("T")
 REPLICAS: Final = 3
+CONTROLLER_HEARD_MS: Final = 1_000
+"""How often our admin client asks who the controller is, as far as it asks at all: once in ten seconds at most."""
 SETTLING_S: Final = 2.0
 """How long a reader who is not the writer waits for a commit to become readable."""
 RENEW_S: Final = 3.0
@@ -419,7 +421,13 @@ class TopicLog:
     def _admin(self) -> AdminClient:
         if self._admin_client is None:
             self._admin_client = AdminClient(
-                librdkafka.silent(self._client) | librdkafka.HEARS_OF_CONTROLLER | {"error_cb": self._hear}
+                librdkafka.silent(self._client)
+                | {
+                    "error_cb": self._hear,
+                    # Its requests go to the controller that it heard of last. While that one is down the client connects to
+                    # it over and over, on one core, and answers nothing until it hears of another.
+                    "topic.metadata.refresh.interval.ms": CONTROLLER_HEARD_MS,
+                }
             )
         self._admin_client.poll(0)  # Error events that are not taken would pile up in it.
         return self._admin_client

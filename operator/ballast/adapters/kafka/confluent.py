@@ -29,9 +29,6 @@ from ballast.core.cluster import UNKNOWN, ConfigValue, TopicPartition
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
 from ballast.ports.cluster import ConfigResource, Offsets
 
-_SPARE_S: Final = 5.0
-"""How much longer than the client itself we wait for its future."""
-
 _SILENT: Final = (
     KafkaError._TIMED_OUT,  # noqa: SLF001 — confluent-kafka's names of its local errors begin like this
     KafkaError._TRANSPORT,  # noqa: SLF001
@@ -80,7 +77,7 @@ class _Missing(Refused):
     """There is no such topic."""
 
 
-def new_client(servers: str, security: Security, *, timeout_s: float, to_controller: bool = False) -> AdminClient:
+def new_client(servers: str, security: Security, *, timeout_s: float) -> AdminClient:
     """An admin client, silent; every one that reads or changes a cluster is made here."""
     with translate_errors("a connection", security):
         return AdminClient(
@@ -91,7 +88,6 @@ def new_client(servers: str, security: Security, *, timeout_s: float, to_control
                 "socket.timeout.ms": librdkafka.socket_timeout_ms(timeout_s),
                 "topic.metadata.refresh.interval.ms": 30_000,
             }
-            | (librdkafka.HEARS_OF_CONTROLLER if to_controller else {})
         )
 
 
@@ -200,7 +196,9 @@ class Admin:
 
         def once() -> dict[Any, Any]:
             client = self._writer(self.broker_wait_s)
-            answer: dict[Any, Any] = self._wait("leader elections", client.elect_leaders(kind, wanted))
+            with translate_errors("leader elections", self._security):
+                asked = client.elect_leaders(kind, wanted)
+                answer: dict[Any, Any] = librdkafka.answer_of_controller(client, asked, self._timeout_s)
             return answer
 
         answered = self._retry.call("leader elections", once)
@@ -259,14 +257,15 @@ class Admin:
         limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
 
         def once() -> None:
-            client = self._writer(self._timeout_s)  # It must outlive the answer.
-            self._wait(what, ask(client, limits))
+            client = self._writer(self._timeout_s)
+            with translate_errors(what, self._security):
+                librdkafka.answer_of_controller(client, ask(client, limits), self._timeout_s)
 
         self._retry.call(kind, once)
 
     def _writer(self, timeout_s: float) -> AdminClient:
         """A new client for requests to the controller; it reaches only brokers of the cluster that has been read."""
-        return new_client(self.metadata.addresses(), self._security, timeout_s=timeout_s, to_controller=True)
+        return new_client(self.metadata.addresses(), self._security, timeout_s=timeout_s)
 
     def _admin(self) -> AdminClient:
         with self._lock:
@@ -277,7 +276,7 @@ class Admin:
 
     def _wait(self, what: str, future: concurrent.futures.Future[Any]) -> Any:
         with translate_errors(what, self._security):
-            return librdkafka.answer_of(future, self._timeout_s + _SPARE_S)
+            return librdkafka.answer_of(future, self._timeout_s + librdkafka.SPARE_S)
 
 
 def _config_value(entry: Any) -> ConfigValue:

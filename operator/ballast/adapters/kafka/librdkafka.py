@@ -7,6 +7,8 @@ what it has to say piles up in memory while a broker is down.
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
 import logging
 import re
 import time
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     import confluent_kafka as ck
+    from confluent_kafka.admin import AdminClient
 
 T = TypeVar("T")
 
@@ -26,12 +29,12 @@ SAME_LINE_S: Final = 60.0
 """How often a client library may say the same."""
 KEPT_LINES: Final = 200
 """Lines that are remembered; the oldest is forgotten first."""
-HEARS_OF_CONTROLLER: Final = {"topic.metadata.refresh.interval.ms": 1_000}
-"""For a client whose requests go to the controller.
-
-While it waits for the controller that it heard of last it asks nothing, and hears of another by this alone: a broker that has just
-started names none, and during a fail-over brokers name the one that is gone.  That one it goes on connecting to, on one core.
-"""
+FIRST_METADATA_S: Final = 1.0
+"""How long the controller may take before newer metadata is asked for; twice as long each time."""
+METADATA_S: Final = 5.0
+"""Longest wait for metadata."""
+SPARE_S: Final = 5.0
+"""How much longer than the client itself we wait for what it says."""
 _SOCKET_TIMEOUT_MS: Final = (1_000, 300_000)
 """The least that is useful, and the most that librdkafka takes; a longer wait is bounded by the caller."""
 _VARYING: Final = re.compile(r"rdkafka#[a-z]+-\d+|\d+ ?ms\b|\d+ identical|\(after [^)]*\)")
@@ -58,6 +61,22 @@ def answer_of(future: Future[T], timeout_s: float | None = None) -> T:
     if failure is None:
         return future.result()
     raise type(failure)(*failure.args)
+
+
+def answer_of_controller(client: AdminClient, future: Future[T], timeout_s: float) -> T:
+    """``answer_of`` for a request to the controller, whose own limit is ``timeout_s``.
+
+    The client waits for the controller that its metadata names, and by itself asks for other metadata once in ten seconds at most: a
+    broker that has just started names none, and during a fail-over brokers name the one that is gone.  So it is asked for here.
+    """
+    import confluent_kafka as ck  # noqa: PLC0415 — `ballast --help` must not load the client
+
+    ends, pause_s = time.monotonic() + timeout_s, FIRST_METADATA_S
+    while not concurrent.futures.wait((future,), pause_s).done and (left_s := ends - time.monotonic()) > 0:
+        with contextlib.suppress(ck.KafkaException):
+            client.list_topics(timeout=min(left_s, METADATA_S))
+        pause_s = max(min(2 * pause_s, ends - time.monotonic()), 0.0)
+    return answer_of(future, max(ends - time.monotonic(), 0.0) + SPARE_S)
 
 
 def socket_timeout_ms(timeout_s: float) -> int:
