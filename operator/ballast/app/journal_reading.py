@@ -28,9 +28,11 @@ JOURNAL_WAIT_S: Final = 10.0
 def read_held(opened: OpenCluster, state: ClusterState, say: Say) -> HeldSettings:
     """Throttles of runs and of people, and drained brokers; ``drains`` is None where the journal did not tell."""
     row = state.index.get(TopicPartition(JOURNAL_TOPIC, 0))
-    if row is None:
+    if row is None and opened.journal_file is None:
         return HeldSettings(frozenset(), frozenset())
     try:
+        if opened.journal_file is not None:
+            return held_settings(opened)
         leader = state.broker(int(state.partitions.leader[row]))
         if leader is None or not leader.alive or not leader.reachable:
             raise Unavailable(f"{JOURNAL_TOPIC} has no leader that answers.")
@@ -40,9 +42,9 @@ def read_held(opened: OpenCluster, state: ClusterState, say: Say) -> HeldSetting
         return HeldSettings(frozenset(), frozenset(), None)
 
 
-def journal_state(state: ClusterState, held: HeldSettings) -> JournalState:
+def journal_state(opened: OpenCluster, state: ClusterState, held: HeldSettings) -> JournalState:
     """What became of the journal, by its two topics and by what it says itself."""
-    if TopicPartition(JOURNAL_TOPIC, 0) not in state.index:
+    if opened.journal_file is None and TopicPartition(JOURNAL_TOPIC, 0) not in state.index:
         asked = TopicPartition(REQUESTS_TOPIC, 0) in state.index
         return JournalState.DELETED if asked else JournalState.NONE
     if held.drains is None:

@@ -56,8 +56,8 @@ class JournalSettings:
     """Where intents are written before they are carried out. Changes need a restart."""
 
     file: Path | None = None
-    """A file instead of the topic in the cluster. Two processes of which one uses the file do not exclude each other:
-    for a cluster in which no topic can be made, with one replica only."""
+    """A file instead of the topic in the cluster, for the daemon and for every command with these settings. Two processes of which
+    one uses the file do not exclude each other: for a cluster in which no topic can be made, with one replica only."""
     lease_s: Annotated[float, Gt(0)] = 15.0
     """How long after its holder's last sign of life the lock may be taken over, in seconds."""
 

@@ -17,7 +17,7 @@ from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.errors import UsageError
 from ballast.ports.cluster import Cluster
 from ballast.settings import load_settings
-from ballast.settings.model import ClusterSettings
+from ballast.settings.model import Settings
 
 if TYPE_CHECKING:
     from ballast.adapters.zookeeper.client import ZooKeeper
@@ -37,6 +37,8 @@ class OpenCluster:
     """For further clients of the same cluster (the journal)."""
     identity: ClusterIdentity = field(default_factory=ClusterIdentity)
     """Which cluster it is; every client of it confirms that it has reached the same one."""
+    journal_file: Path | None = None
+    """Where the settings that name it keep its journal; None for the topic in the cluster."""
 
     def check_answers(self) -> None:
         """Raise, in one sentence and within seconds, what keeps us from the first broker, unless one of them lets us in."""
@@ -66,7 +68,13 @@ def open_cluster(
     ``cluster_id`` is the only one that it may be.  ``properties`` are client properties that are already at hand and stand in
     for ``command_config``.
     """
-    settings = load_settings(config, os.environ).cluster if config or not bootstrap_server else ClusterSettings()
+    whole = load_settings(config, os.environ) if config or not bootstrap_server else Settings()
+    settings, journal_file = whole.cluster, whole.journal.file
+    if journal_file is not None and bootstrap_server and bootstrap_server != settings.bootstrap_server:
+        raise UsageError(
+            f"The settings keep their cluster's journal in {journal_file}, and --bootstrap-server names other brokers than they do.",
+            hint="Leave out --bootstrap-server, or where another cluster is meant, --config (BALLAST_CONFIG).",
+        )
     bootstrap_server = bootstrap_server or settings.bootstrap_server
     hosts = zookeeper or settings.zookeeper
     if not bootstrap_server and hosts is None:
@@ -88,9 +96,9 @@ def open_cluster(
     admin = Admin(bootstrap_server, security, timeout_s=timeout_s, retry=retry, identity=identity)
     brokers = KafkaCluster(wire, admin, zookeeper=zookeeper_client)
     if zookeeper_client is None:
-        return OpenCluster(brokers, bootstrap_server, None, security, identity)
+        return OpenCluster(brokers, bootstrap_server, None, security, identity, journal_file)
     cluster = _with_zookeeper(brokers, zookeeper_client)
-    return OpenCluster(cluster, bootstrap_server, hosts, security, identity)
+    return OpenCluster(cluster, bootstrap_server, hosts, security, identity, journal_file)
 
 
 def _zookeeper(hosts: str, security: Security, timeout_s: float) -> ZooKeeper:

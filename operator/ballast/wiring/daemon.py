@@ -75,7 +75,7 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
             board=board,
             policy=LivePolicy(settings.daemon),
             holder=describe_self(settings),
-            reading_journal=journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s),
+            reading_journal=journal_of(opened, timeout_s=settings.cluster.timeout_s),
             tools=lambda hooks: make_tools(opened, settings, clock, hooks, metrics),
             event_sink=KubernetesEvents(Pod.of(environment)) if settings.events.kubernetes else null_sink,
             per_topic=settings.web.topic_metrics,
@@ -119,6 +119,7 @@ def open_followed(
         timeout_s=wanted.timeout_s,
         retry=retry,
     )
+    opened = replace(opened, journal_file=settings.journal.file)
     return opened, credentials if path is not None or opened.security.files else None
 
 
@@ -141,7 +142,7 @@ class Retries:
 
 def make_tools(opened: OpenCluster, settings: Settings, clock: Clock, hooks: RunHooks, metrics: Metrics) -> Tools:
     """What a daemon that may write needs: the journal and the driver."""
-    journal = journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s)
+    journal = journal_of(opened, timeout_s=settings.cluster.timeout_s)
     return journal, DriverRunController(
         DriverParts(
             cluster=opened.cluster,
@@ -155,11 +156,6 @@ def make_tools(opened: OpenCluster, settings: Settings, clock: Clock, hooks: Run
             server=opened.bootstrap_server,
         )
     )
-
-
-def journal_choice(settings: Settings) -> str | None:
-    """The journal's file, where the settings name one."""
-    return f"file:{settings.journal.file}" if settings.journal.file else None
 
 
 def with_history(outside: Outside, settings: Settings, store: str, metrics: Metrics) -> Outside:

@@ -1,7 +1,7 @@
 """Opens the one journal of a cluster, so that a pod, a laptop and a second pod always meet on the same lock.
 
-The rule depends on the cluster and never on settings: the journal is a topic in the cluster.  A file is used only when a
-person says so, because two processes of which one uses the file and the other the topic do not exclude each other.
+The journal is a topic in the cluster.  A file is used only when a person says so, on the command line or in the settings that name
+the cluster, because two processes of which one uses the file and the other the topic do not exclude each other.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ def open_journal(
 def journal_of(opened: OpenCluster, choice: str | None = None, *, timeout_s: float = 30.0) -> Journal:
     """The cluster's journal, not yet acquired; reading needs no lock."""
     config = {**opened.security.for_confluent(), "bootstrap.servers": opened.bootstrap_server}
+    if choice is None and opened.journal_file is not None:
+        choice = f"{FILE_PREFIX}{opened.journal_file}"
     return open_journal(config, journal=choice, timeout_s=timeout_s, identity=opened.identity)
 
 

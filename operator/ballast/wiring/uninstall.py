@@ -9,7 +9,7 @@ from typing import Final
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import Setting
 from ballast.core.wording import human_many
-from ballast.errors import LockHeld, Refused
+from ballast.errors import LockHeld, Refused, UsageError
 from ballast.executor.journal.history import load_summaries
 from ballast.executor.journal.ledger import BY_HAND, load_ledger
 from ballast.executor.machine.run import Now
@@ -73,7 +73,12 @@ def refuse_needed(found: Contents) -> None:
 
 
 def footprint(opened: OpenCluster) -> Footprint:
-    """Look at what is there; takes no lock and makes nothing."""
+    """Look at what is there; takes no lock and makes nothing.  A journal that the settings keep in a file is the person's to delete."""
+    if opened.journal_file is not None:
+        raise UsageError(
+            f"The settings keep the journal in {opened.journal_file}, and uninstall deletes topics alone.",
+            hint="End its runs and delete the file; leave out --config (BALLAST_CONFIG) for topics of before.",
+        )
     log = journal_to_look_at(opened)
     try:
         known = opened.cluster.partitions([TopicPartition(name, 0) for name in TOPICS])

@@ -25,6 +25,7 @@ from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import refilled_brokers
 from ballast.executor.machine.run import Now, new_run, with_moves
 from ballast.executor.machine.stages import Cancelling, Moving, Planned, Verified
+from ballast.ports.cluster import Cluster
 from ballast.ports.journal import JOURNAL_TOPIC
 from ballast.wiring.cluster import OpenCluster
 
@@ -34,7 +35,7 @@ EMPTY = 4
 
 def unasked_cluster() -> OpenCluster:
     """A cluster that must not be asked."""
-    return cast(OpenCluster, None)
+    return OpenCluster(cast(Cluster, None), "127.0.0.1:1")
 
 
 def refuse(line: str) -> None:

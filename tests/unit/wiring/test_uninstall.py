@@ -51,7 +51,8 @@ def opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenCluster:
         return {n: PartitionState(1, (1, 2), (1, 2)) for n in names} if path.exists() else {}
 
     found = cast(
-        "OpenCluster", SimpleNamespace(check_answers=lambda: None, cluster=SimpleNamespace(partitions=partitions))
+        "OpenCluster",
+        SimpleNamespace(check_answers=lambda: None, cluster=SimpleNamespace(partitions=partitions), journal_file=None),
     )
 
     @contextmanager
@@ -143,3 +144,10 @@ def test_it_has_no_journal_in_a_file() -> None:
     """Who keeps the journal in a file deletes the file."""
     with pytest.raises(click.NoSuchOption):
         invoke("--journal", "file:x")
+
+
+def test_it_refuses_settings_that_keep_the_journal_in_a_file(opened: OpenCluster) -> None:
+    """What it looked at would not be what it deletes."""
+    opened.journal_file = Path("/var/lib/ballast/journal")  # type: ignore[misc]
+    with pytest.raises(UsageError, match="/var/lib/ballast/journal"):
+        invoke("--yes")

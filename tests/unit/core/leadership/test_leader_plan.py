@@ -135,7 +135,7 @@ def test_unknown_sizes_are_admitted() -> None:
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command reads the cluster above."""
-    opened = SimpleNamespace(cluster=SimpleNamespace(snapshot=lambda **_: cluster()))
+    opened = SimpleNamespace(cluster=SimpleNamespace(snapshot=lambda **_: cluster()), journal_file=None)
     monkeypatch.setattr(ClusterOptions, "open", lambda _: nullcontext(opened))
 
 

@@ -81,7 +81,7 @@ def status(
             loads = None if store is None else _loads(state, store)
             found = cluster_status(state, imbalance_percentage(state, given), balance, loads)
             begun_ms = held.begun.at_ms if held.begun is not None else None
-            found = replace(found, journal=journal_state(state, held), journal_begun_ms=begun_ms)
+            found = replace(found, journal=journal_state(opened, state, held), journal_begun_ms=begun_ms)
             return replace(found.holding(held.runs, held.by_hand), drains=held.drains)
 
         if watch:
