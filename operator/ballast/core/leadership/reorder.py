@@ -88,20 +88,17 @@ def choices(
     state: ClusterState,
     *,
     excluded: Collection[int] = (),
-    pinned: Collection[str] = (),
     topics: Collection[str] | None = None,
 ) -> Choices:
     """Who may lead: replicas that are alive and not ``excluded``.
 
-    Partitions in mid-move and topics that are ``pinned`` (or not among ``topics``, if given) keep their leader and count
+    Partitions in mid-move and topics that are not among ``topics``, if given, keep their leader and count
     for its load.  Topics being deleted and partitions without an eligible replica are left out: nothing can be done.
     """
     p = state.partitions
     brokers = np.array(sorted(state.alive - set(excluded)), np.int64)
     rows = np.repeat(np.arange(len(p)), np.diff(p.start))
-    fixed_topic = np.array(
-        [t.name in pinned or (topics is not None and t.name not in topics) for t in state.topics], np.bool_
-    )
+    fixed_topic = np.array([topics is not None and t.name not in topics for t in state.topics], np.bool_)
     fixed = state.moving | fixed_topic[p.topic]
     is_home = p.replica == state.preferred[rows]
     keep = np.isin(p.replica, brokers) & ~p.removing & ~deleting_rows(state)[rows] & (is_home | ~fixed[rows])

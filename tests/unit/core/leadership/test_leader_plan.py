@@ -168,6 +168,15 @@ def test_the_commands_report_and_balance() -> None:
 
 
 @pytest.mark.usefixtures("read")
+def test_the_command_leaves_pinned_topics_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plan touches them; they count for the load of who leads them."""
+    monkeypatch.setenv("BALLAST__BALANCE__PINNED_TOPICS", ".*")
+    drawn = CliRunner().invoke(plan, ["leaders", "--least", "counts", "--check"], standalone_mode=False)
+    assert drawn.return_value == 0
+    assert "nothing to do" in drawn.stdout
+
+
+@pytest.mark.usefixtures("read")
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -224,7 +224,7 @@ def test_who_may_lead() -> None:
         PartitionRow("pinned", 0, 10, (10, 20), (10, 20)),
     ]
     state = cluster(rows, down=(30,))
-    found = choices(state, pinned=("pinned",))
+    found = choices(state, topics=("t", "gone"))
     names = [str(state.name(int(r))) for r in found.row]
     options = [found.brokers[found.option[a:b]].tolist() for a, b in zip(found.start, found.start[1:], strict=False)]
     assert dict(zip(names, options, strict=True)) == {"pinned-0": [10], "t-0": [10, 20], "t-2": [20]}

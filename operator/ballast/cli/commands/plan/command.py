@@ -276,6 +276,7 @@ def _rate(made: Plan, state: ClusterState, execution: ExecutionPolicy, options: 
 def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> int:
     """The plan that bounds and bands have no say in."""
     from ballast.core.leadership.plan import balance, leader_plan
+    from ballast.core.planner import Selection
 
     selection, policy = options.selection_of_topics("--least"), options.policy(cluster.settings().balance)
     state, loads, drained = _read_cluster(options, cluster)
@@ -284,7 +285,8 @@ def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> i
     if unknown:
         are = "is" if len(unknown) == 1 else "are"
         raise UsageError(f"There {are} no {human_brokers(unknown)} in this cluster.")
-    names = [t.name for t in state.topics if selection.topic(t.name)]
+    pinned = Selection(topics=policy.pinned_topics) if policy.pinned_topics is not None else None
+    names = [t.name for t in state.topics if selection.topic(t.name) and not (pinned and pinned.topic(t.name))]
     found = balance(state, measure, excluded=policy.with_drained(drained).draining, topics=names)
     made = leader_plan(state, found, created_at_ms=int(time.time() * 1000))
     execution = cluster.settings().execution
