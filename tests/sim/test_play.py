@@ -209,6 +209,10 @@ def test_simulate_tells_a_person(tmp_path: Path) -> None:
     text = run("simulate", "--kill-broker", 2, "--snapshot", snapshot)
     assert text.startswith("Without broker 2: 0 partitions are offline")
     assert "To repair it without them, copy 12 replicas" in text
+    settings = tmp_path / "ballast.yaml"
+    settings.write_text("balance: {cordoned: [1, 3, 4, 5, 6]}")
+    text = run("simulate", "--kill-broker", 2, "--snapshot", snapshot, "--config", settings)
+    assert "copy 12 replicas" not in text
 
 
 @pytest.mark.parametrize(("killed", "code"), [((), 0), (("--kill-broker", 4, "--at", "10s"), Incomplete.exit_code)])

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from tests.unit.core.planner.clusters import cluster
 
+from ballast.cli.commands.plan.command import EXIT_PENDING
 from ballast.cli.commands.plan.options import rule_of
 from ballast.cli.commands.snapshot import read_snapshot
 from ballast.cli.main import cli
@@ -105,6 +106,8 @@ def test_a_question_does_not_keep_the_plan_from_being_written(tmp_path: Path) ->
     assert "Broker 5 gets" in done.stdout
     assert json.loads(saved.read_text())["moves"]
     assert page.stat().st_size > 0
+    assert done.return_value == 0
+    assert CliRunner().invoke(cli, [*line, "--check"], standalone_mode=False).return_value == EXIT_PENDING
 
 
 @pytest.mark.parametrize(

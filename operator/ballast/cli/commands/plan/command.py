@@ -259,7 +259,7 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
             lines += why_not(state, made, intent, options.why_not, loads=loads, policy=policy)
         click.echo("\n".join(lines))
         warn(made)
-        return 0
+        return _exit_code(made, options) if options.check else 0
     return _finish(made, state, loads, options, execution)
 
 
@@ -300,6 +300,11 @@ def _finish(made: Plan, state: ClusterState, loads: Loads, options: PlanOptions,
         _play(state, made, loads, options, execution)
     else:
         _show(made, options, _rate(made, state, execution, options))
+    return _exit_code(made, options)
+
+
+def _exit_code(made: Plan, options: PlanOptions) -> int:
+    """Of a plan that was shown; raises ``Infeasible`` with the first obstacle."""
     if made.status == "infeasible":
         first = made.obstacles[0]
         raise Infeasible(f"{first.subject}: {first.detail}.", hint=first.remedy or None)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
     from ballast.core.named_brokers import NamedBrokers
     from ballast.core.plan import Plan
-    from ballast.core.planner import Loads
+    from ballast.core.planner import Loads, PlannerPolicy
     from ballast.executor.machine.policy import ExecutionPolicy
     from ballast.sim.play import Death
 
@@ -102,7 +102,8 @@ def simulate(
         policy = policy_from(policy_options, cluster.settings().execution)
         if rate is not None:
             policy = replace(policy, throttle=size_of(rate, "--rate"), throttle_per_broker={})
-        return _lose(_read(snapshot, cluster), together(brokers_), racks_, policy, output)
+        balance = cluster.settings().balance
+        return _lose(_read(snapshot, cluster), together(brokers_), racks_, policy, balance, output=output)
     from ballast.app.apply import fit, read_plan
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
@@ -184,10 +185,12 @@ def _lose(
     brokers: NamedBrokers,
     racks: tuple[str, ...],
     policy: ExecutionPolicy,
+    balance: PlannerPolicy,
+    *,
     output: str,
 ) -> int:
     from ballast.cli.commands.simulate.view import loss_document, show_loss
-    from ballast.core.planner import Evacuate, PlannerPolicy
+    from ballast.core.planner import Evacuate
     from ballast.core.planner import plan as make_plan
     from ballast.core.what_if.loss import brokers_of, loss_of
     from ballast.executor.driver.pace import first_pace
@@ -195,7 +198,7 @@ def _lose(
     state, loads = read
     lost = loss_of(state, brokers_of(state, brokers.among(state.broker_index), racks))
     repair = make_plan(
-        lost.after, Evacuate(brokers=frozenset(lost.brokers)), loads=loads, policy=PlannerPolicy(prove=False)
+        lost.after, Evacuate(brokers=frozenset(lost.brokers)), loads=loads, policy=replace(balance, prove=False)
     )
     if output == "json":
         print_json(loss_document(lost, repair))
