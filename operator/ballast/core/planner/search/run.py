@@ -63,7 +63,7 @@ SCAN: Final = 20_000_000
 TRIES: Final = 200_000_000
 """Exchanges tried after which a cluster that is still not balanced is let be: a few CPU seconds' worth."""
 
-Found = tuple[int, int, Saved]
+Candidate = tuple[int, int, Saved]
 """A plan with its excess and the scaled bytes that it copies."""
 
 
@@ -279,7 +279,7 @@ class _Search:
         """
         w = self.world
         rounds = POLISH_ROUNDS if self.small else max(1, POLISH_SLOTS // len(w.cur))
-        found: list[Found] = [(w.excess, w.copied, w.save())]
+        found: list[Candidate] = [(w.excess, w.copied, w.save())]
         best = found[0]
         idle = 0
         for n in range(rounds):
@@ -336,7 +336,7 @@ def unevenness(world: World, cur: SmallInts) -> float:
     return float(np.sqrt(np.maximum(squares - mean * mean, 0)).sum())
 
 
-def most_even(world: World, before: SmallInts, found: list[Found]) -> Saved:
+def most_even(world: World, before: SmallInts, found: list[Candidate]) -> Saved:
     """The cheapest of the plans found; where it scatters topics worse than before, the most even of those as cheap.
 
     Of plans that leave topics as even as they were, the cheapest is taken.

@@ -9,7 +9,7 @@ from tests.unit.core.planner.clusters import cluster
 from ballast.core.planner import Balance, Loads, PlannerPolicy
 from ballast.core.planner.problem.problem import problem_of
 from ballast.core.planner.problem.scope import scope_of
-from ballast.core.planner.search.run import Found, most_even, unevenness
+from ballast.core.planner.search.run import Candidate, most_even, unevenness
 from ballast.core.planner.search.world import World
 
 
@@ -20,7 +20,7 @@ def world() -> World:
     return World.of(problem_of(state, Loads.from_state(state), PlannerPolicy(), scope, bands="target"), PlannerPolicy())
 
 
-def plan_of(w: World, excess: int, copied: int, *brokers: int) -> Found:
+def plan_of(w: World, excess: int, copied: int, *brokers: int) -> Candidate:
     """A plan that puts these partitions on these brokers."""
     return excess, copied, (np.array(brokers, np.int32), w.load, w.held, w.budget, w.tally)
 
