@@ -15,7 +15,7 @@ from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms, permissi
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.drain import Drain
-from ballast.daemon.context.view import Board, Other, Outage, Pause, Role, SkippedRun, View
+from ballast.daemon.context.view import Board, Other, Outage, Role, SkippedRun, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process.health import Health
 from ballast.daemon.web import api
@@ -24,6 +24,7 @@ from ballast.daemon.web.answers import ANSWERS, Answer
 from ballast.daemon.web.app import WebParts, build
 from ballast.daemon.web.openapi import document
 from ballast.daemon.web.requests import ACTIONS, read
+from ballast.executor.journal.pause import Pause
 
 DOCUMENT = document()
 

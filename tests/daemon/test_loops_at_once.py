@@ -31,8 +31,9 @@ from ballast.daemon.acting.decisions import decisions_in
 from ballast.daemon.acting.policy import DaemonPolicy, LivePolicy, Mode
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
-from ballast.daemon.context.view import Board, Pause, Role
+from ballast.daemon.context.view import Board, Role
 from ballast.errors import Fenced
+from ballast.executor.journal.pause import Pause
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
 from ballast.sim.journal import JournalStore, MemoryJournal

@@ -28,7 +28,6 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import LEADER_RATE, LedgerEntry, Setting
-from ballast.daemon.acting.decisions import PAUSE_KEY
 from ballast.daemon.acting.policy import DaemonPolicy, Mode
 from ballast.daemon.context.view import Board, Role, RunView
 from ballast.daemon.metrics.catalog import Metrics
@@ -36,6 +35,7 @@ from ballast.daemon.process.lock import RESERVED_S
 from ballast.errors import Refused, Unavailable
 from ballast.executor.driver.driver import Driver
 from ballast.executor.journal.ledger import dump_held
+from ballast.executor.journal.pause import PAUSE_KEY
 from ballast.executor.journal.records import dump_run, load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run

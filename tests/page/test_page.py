@@ -40,13 +40,13 @@ from ballast.daemon.context.view import (
     CheckReport,
     LockView,
     Other,
-    Pause,
     Permission,
     Role,
     SkippedRun,
     View,
 )
 from ballast.daemon.observing.figures import Figures, measure
+from ballast.executor.journal.pause import Pause
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Request
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from ballast.core.document import Reader
+from ballast.core.wording import human_time
 from ballast.errors import Refused, UsageError
 
 JOURNAL_VERSION = 1
@@ -76,7 +77,7 @@ class Request:
 
     id: str
     kind: str
-    """``approve``, ``pause``, ``resume``, ``cancel``, ``rollback``, ``take-over``."""
+    """``approve``, ``pause``, ``resume``, ``cancel``, ``rollback``, ``take-over``, …"""
     by: str
     at_ms: int
     body: Mapping[str, Any]
@@ -137,6 +138,14 @@ EXPIRES_S: Final = 300.0
 def is_expired(request: Request, now_ms: int) -> bool:
     """Whether an order was given so long ago that its sender may not mean what it would stop today."""
     return now_ms - request.at_ms > (EXPIRES_S + CLOCKS_DIFFER_S) * 1000
+
+
+def told_expired(request: Request) -> str:
+    """The answer to one that is."""
+    return (
+        f"Request expired: {request.by} asked to {request.kind} more than {human_time(EXPIRES_S)} ago. "
+        "Send it again if it is still wanted."
+    )
 
 
 def sign(request: Request) -> str:

@@ -14,14 +14,13 @@ from ballast.daemon.acting.decisions import (
     Approval,
     approval_record,
     decisions_in,
-    pause_record,
     rejection_record,
 )
 from ballast.daemon.acting.drain_records import drain_record
 from ballast.daemon.acting.policy import ActionKind
-from ballast.daemon.context.view import Pause
 from ballast.errors import Refused
 from ballast.executor.journal.ledger import dump_held, load_ledger, load_topic_ids
+from ballast.executor.journal.pause import Pause, pause_record
 from ballast.executor.journal.records import names_in_flight
 from ballast.ports.journal import Begun, Corrupt, Record, begun_record, find_begun
 

@@ -21,7 +21,8 @@ from ballast.daemon.acting.permission import (
     permissions,
 )
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, LeaderPolicy, Mode, Window
-from ballast.daemon.context.view import Other, Pause, Role
+from ballast.daemon.context.view import Other, Role
+from ballast.executor.journal.pause import Pause
 from ballast.ports.journal import Corrupt, Record, read_record
 
 NOON_MS = 1_795_262_400_000  # 2026-11-21 12:00 UTC

@@ -13,14 +13,13 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from ballast.core.cluster.drain import Drain
-from ballast.core.document import Reader
 from ballast.core.plan.file import BrokerSummary, ResourceSummary
 from ballast.daemon.acting.drain_records import drains_in
 from ballast.daemon.acting.policy import ActionKind
-from ballast.daemon.context.view import Answer, Pause, PlanView
+from ballast.daemon.context.view import Answer, PlanView
+from ballast.executor.journal.pause import Pause, find_pause
 from ballast.ports.journal import Record, read_record
 
-PAUSE_KEY: Final = "pause"
 ASKED_KEY: Final = "daemon/asked"
 ANSWERS_KEY: Final = "daemon/answers"
 
@@ -54,12 +53,12 @@ class Decisions:
 def decisions_in(records: Iterable[Record]) -> Decisions:
     """What the journal says; a decision that is not whole is refused by name, since without it more would be allowed."""
     found = {r.key: r for r in records if r.value is not None}
-    pause, asked, answers = (found.get(key) for key in (PAUSE_KEY, ASKED_KEY, ANSWERS_KEY))
+    asked, answers = found.get(ASKED_KEY), found.get(ANSWERS_KEY)
     rejected = {kind: found[_rejection_key(kind)] for kind in ActionKind if _rejection_key(kind) in found}
     approved = {kind: found[_approval_key(kind)] for kind in ActionKind if _approval_key(kind) in found}
     shown, told = (None if asked is None else _plan(asked.value)), ([] if answers is None else _answers(answers.value))
     return Decisions(
-        pause=None if pause is None else read_record(pause, _pause),
+        pause=find_pause(found.values()),
         rejected={kind: read_record(record, lambda r: r.text("plan")) for kind, record in rejected.items()},
         approved={
             kind: read_record(record, lambda r: Approval(plan=r.text("plan"), by=r.text("by")))
@@ -73,11 +72,6 @@ def decisions_in(records: Iterable[Record]) -> Decisions:
             *(("the answers to requests",) if told is None else ()),
         ),
     )
-
-
-def pause_record(pause: Pause | None) -> Record:
-    """The switch; None turns it off."""
-    return Record(PAUSE_KEY, None if pause is None else asdict(pause))
 
 
 def rejection_record(kind: ActionKind, plan: str) -> Record:
@@ -130,7 +124,3 @@ def _rejection_key(kind: ActionKind) -> str:
 
 def _approval_key(kind: ActionKind) -> str:
     return f"daemon/approved/{kind.value}"
-
-
-def _pause(r: Reader) -> Pause:
-    return Pause(by=r.text("by"), since_ms=r.integer("since_ms"), reason=r.text("reason"))

@@ -17,7 +17,8 @@ from ballast.core.catalogue import Catalogue, Message
 from ballast.core.document import Reader
 from ballast.core.wording import human_time
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, Window
-from ballast.daemon.context.view import COOLING_DOWN, Other, Outage, Pause, Permission, Role
+from ballast.daemon.context.view import COOLING_DOWN, Other, Outage, Permission, Role
+from ballast.executor.journal.pause import Pause
 
 SENTENCES: Final[Mapping[str, str]] = {
     "stopping": "The daemon is stopping.",

@@ -9,22 +9,23 @@ from queue import SimpleQueue
 from typing import Final, NamedTuple
 
 from ballast.core.cluster.drain import refuse_drained
-from ballast.core.wording import human_many, human_names, human_time
-from ballast.daemon.acting.decisions import pause_record, shared_records
+from ballast.core.wording import human_many, human_names
+from ballast.daemon.acting.decisions import shared_records
 from ballast.daemon.acting.drains import Drains, broker_to_drain
 from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.acting.situation import Permissions
 from ballast.daemon.context.access import Access
-from ballast.daemon.context.view import SETTLING, Board, Pause, Role
+from ballast.daemon.context.view import SETTLING, Board, Role
 from ballast.daemon.planning.asking import AskedPlans
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError, Refused
+from ballast.executor.journal.pause import pause_of, pause_record, resume_records, told_paused, told_resumed
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.rollback import refilled_brokers
 from ballast.executor.machine.run import Now
-from ballast.ports.journal import EXPIRES_S, FORGOTTEN, Journal, Request, begun_record, is_expired, is_forgotten, sign
+from ballast.ports.journal import FORGOTTEN, Journal, Request, is_expired, is_forgotten, sign, told_expired
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.audit")
@@ -104,10 +105,7 @@ class Requests:
         """Carry one request out and say what came of it; a refusal is an answer, too."""
         try:
             if request.kind in EXPIRING and is_expired(request, self.clock.now_ms()):
-                raise Refused(
-                    f"Request expired: {request.by} asked to {request.kind} more than {human_time(EXPIRES_S)} ago. "
-                    "Send it again if it is still wanted."
-                )
+                raise Refused(told_expired(request))
             with self.proposals.deciding:
                 outcome = Outcome(self._kinds()[request.kind](request))
         except BallastError as failure:
@@ -164,19 +162,18 @@ class Requests:
         return shown.id
 
     def _pause(self, request: Request) -> str:
-        pause = Pause(by=request.by, since_ms=request.at_ms, reason=str(request.body.get("reason", ""))[:200])
+        pause = pause_of(request)
         self.access.write(pause_record(pause))
         self.runs.set_pause(pause)
-        return f"Paused by {pause.by}: nothing new starts, moves in progress go on."
+        return told_paused(pause)
 
     def _resume(self, request: Request) -> str:
         if self.board.view.pause is None:
             return "It was not paused."
-        # The person who resumes has looked; were this second, a process that dies in between would begin without a pause.
-        self.access.write(begun_record(None))
-        self.access.write(pause_record(None))
+        for record in resume_records():
+            self.access.write(record)
         self.runs.set_pause(None)
-        return f"Resumed by {request.by}."
+        return told_resumed(request.by)
 
     def _approve(self, request: Request) -> str:
         wanted = str(request.body.get("plan", ""))

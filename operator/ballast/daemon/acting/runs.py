@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from ballast.daemon.acting.permission import Acts
 from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.context.access import Access
-from ballast.daemon.context.view import Board, Pause
+from ballast.daemon.context.view import Board
+from ballast.executor.journal.pause import Pause
 from ballast.ports.journal import Record
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from ballast.core.cluster.drain import Drain
 from ballast.core.samples import Point
 from ballast.daemon.observing.figures import Figures
+from ballast.executor.journal.pause import Pause
 
 
 class Role(StrEnum):
@@ -203,15 +204,6 @@ class Answer:
     sentence: str
     ok: bool
     at_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
-    """The pause switch, as the journal remembers it."""
-
-    by: str
-    since_ms: int
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ballast.daemon.acting.decisions import decisions_in, pause_record
+from ballast.daemon.acting.decisions import decisions_in
 from ballast.daemon.acting.journal_view import JournalReader
 from ballast.daemon.acting.permission import Acts
 from ballast.daemon.acting.policy import ActionKind, LivePolicy
@@ -18,9 +18,10 @@ from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.run_views import run_view
 from ballast.daemon.acting.runs import Runs, acts_key
 from ballast.daemon.context.access import Access
-from ballast.daemon.context.view import Board, LockView, Pause, Role
+from ballast.daemon.context.view import Board, LockView, Role
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Refused, Unavailable
+from ballast.executor.journal.pause import Pause, pause_record
 from ballast.executor.journal.records import load_open_runs, names_in_flight
 from ballast.executor.machine.run import Now
 from ballast.ports.event_sink import ClusterEvent, EventSink

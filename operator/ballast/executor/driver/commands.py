@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from ballast.executor.driver.notes import Note
 from ballast.executor.driver.term import OneTerm
+from ballast.executor.journal.pause import (
+    pause_of,
+    pause_record,
+    resume_records,
+    told_paused,
+    told_resumed,
+)
 from ballast.executor.machine.step import Asked, Command
-from ballast.ports.journal import FORGOTTEN, Journal, is_forgotten, sign
+from ballast.ports.journal import FORGOTTEN, Journal, Record, is_expired, is_forgotten, sign, told_expired
 
 _COMMANDS: Final = frozenset(w.value for w in Command)
+_SWITCH: Final = frozenset({Command.PAUSE.value, Command.RESUME.value})
+_DAEMONS: Final = frozenset({"approve", "reject", "plan", "end-drain"})
+"""What only a daemon can do: a process that carries out one run refuses it at once, since it would expire unheard meanwhile."""
 
 
 class Commands:
@@ -32,8 +42,18 @@ class Commands:
             yield self._waiting.popleft()
 
 
-def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Iterator[tuple[Asked | None, Note]]:
-    """What is asked of this run (None: leave it to another process) and a note on who asks; answered once it is heard.
+class Heard(NamedTuple):
+    """What a request means for the run in progress."""
+
+    asked: Asked | None
+    """None: leave the run to another process."""
+    note: Note
+    records: tuple[Record, ...] = ()
+    """What the journal keeps of it, where it is meant for every run from now on."""
+
+
+def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Iterator[Heard]:
+    """What is asked of this run, and of the process that holds the lock; answered once it is heard.
 
     An answer whose commit fails may be in the journal all the same, and what it answers is not read again.  One that was heard
     and could not be answered is heard again at the next look.
@@ -45,11 +65,25 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
         if request.kind == "take-over" and is_forgotten(request, now_ms):
             journal.answer(request.id, FORGOTTEN, refused=True)
         elif request.kind == "take-over":
-            yield None, Note("take-over", {"by": request.by})
+            yield Heard(None, Note("take-over", {"by": request.by}))
             journal.answer(request.id, f"run {run_id} is left for you")
         elif run is not None and request.kind in _COMMANDS:
-            yield (
-                Asked(Command(request.kind), sign(request)),
-                Note("asked", {"by": request.by, "command": request.kind}),
-            )
+            note = Note("asked", {"by": request.by, "command": request.kind})
+            yield Heard(Asked(Command(request.kind), sign(request)), note)
             journal.answer(request.id, f"run {run_id}: {request.kind}")
+        elif request.kind in _SWITCH and is_expired(request, now_ms):
+            journal.answer(request.id, told_expired(request), refused=True)
+        elif request.kind == Command.PAUSE:
+            pause = pause_of(request)
+            asked = Asked(Command.PAUSE, sign(request))
+            yield Heard(asked, Note("paused", {"by": asked.by}), (pause_record(pause),))
+            journal.answer(request.id, told_paused(pause))
+        elif request.kind == Command.RESUME:
+            asked = Asked(Command.RESUME, sign(request))
+            yield Heard(asked, Note("resumed", {"by": asked.by}), resume_records())
+            journal.answer(request.id, told_resumed(request.by))
+        elif request.kind in _DAEMONS:
+            holder = journal.holder()
+            who = "Another process" if holder is None else holder.description
+            said = f"{who} holds the lock and carries out run {run_id}. Ask again when it has ended."
+            journal.answer(request.id, said, refused=True)

@@ -93,6 +93,8 @@ class Driver:
         self._commands = Commands()
         self._not_read: set[str] = set()
         """Requests of which it was said that they cannot be read."""
+        self._paused_by = ""
+        """Who paused every run and not this one alone: the next one of this process waits as well."""
         self._leave = threading.Event()
         self._endures_s = math.inf
         self._gauge: Gauge | None = None
@@ -257,6 +259,9 @@ class Driver:
         self._others = self._throttles_of_others(run.id, self._throttler.ledger)
         self._run = self._written = run
         self._listener.hear(RunBegan(run, resumed))
+        if self._paused_by:
+            self._note(Note("paused", {"by": self._paused_by}))
+            self.ask(Command.PAUSE, run=run.id, by=self._paused_by)
         looker = self._looker
         assert looker is not None
         speed = Speedometer()
@@ -426,12 +431,15 @@ class Driver:
         """Requests of others that concern a run in progress; the rest is left to other users of this journal."""
         if not self._alone:
             return
-        for asked, heard in take_requests(self._journal, self._current.id, self._clock.now_ms()):
-            self._note(heard)
-            if asked is None:
+        for heard in take_requests(self._journal, self._current.id, self._clock.now_ms()):
+            self._note(heard.note)
+            if heard.asked is None:
                 self.leave()
-            else:
-                self.ask(asked.command, run=self._current.id, by=asked.by)
+                continue
+            if heard.records:
+                self._write(heard.records)
+                self._paused_by = heard.asked.by if heard.asked.command is Command.PAUSE else ""
+            self.ask(heard.asked.command, run=self._current.id, by=heard.asked.by)
         for request, why in self._journal.skipped_requests().items():
             if request not in self._not_read:
                 self._not_read.add(request)

@@ -16,6 +16,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "not-begun": "Run {run} was not begun: nothing of it was written down or sent.",
     "take-over": "{by} takes over.",
     "asked": "{by} asks to {command}.",
+    "paused": "Paused by {by}: nothing new starts until it is resumed on the page; moves in progress go on.",
+    "resumed": "Resumed by {by}.",
     "asked-too-late": "{command}: run {run} had already finished.",
     "request-not-read": "Request {request} in the journal cannot be read and is not obeyed: {message}",
     "tried-again": "{message} It is tried again.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ballast.errors import Fenced
-from ballast.ports.journal import Journal, Record, Request
+from ballast.ports.journal import Holder, Journal, Record, Request
 
 
 class OneTerm:
@@ -42,6 +42,10 @@ class OneTerm:
     def read(self) -> Sequence[Record]:
         """``Journal.read``."""
         return self._own().read()
+
+    def holder(self) -> Holder | None:
+        """``Journal.holder``."""
+        return self._own().holder()
 
     def requests(self) -> Sequence[Request]:
         """``Journal.requests``."""

@@ -11,9 +11,19 @@ from ballast.core.plan import Move, Plan
 from ballast.errors import Unavailable
 from ballast.executor.driver.events import MoveChanged, RunEnded
 from ballast.executor.driver.notes import Note
+from ballast.executor.journal.pause import Pause, find_pause
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.step import Command
-from ballast.ports.journal import FORGOTTEN, JOURNAL_TOPIC, Record, Request
+from ballast.ports.journal import (
+    CLOCKS_DIFFER_S,
+    EXPIRES_S,
+    FORGOTTEN,
+    JOURNAL_TOPIC,
+    Record,
+    Request,
+    begun_record,
+    find_begun,
+)
 
 POLICY = ExecutionPolicy(throttle=5 * MB)
 MINUTE_MS = 60_000
@@ -105,6 +115,104 @@ def test_a_request_counts_as_long_as_its_sender_may_wait(
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == status
     (request,) = s.journal.requests()
     assert request.answer == (FORGOTTEN if status == "done" else "run r is left for you")
+
+
+def ask_page(s: Scene, request_id: str, kind: str, **body: object) -> None:
+    """What a daemon's page writes down, while a command holds the lock."""
+    s.journal.request(Request(request_id, kind, "Ada", s.world.clock.now_ms(), body))
+
+
+def answers(s: Scene) -> dict[str, tuple[str | None, bool]]:
+    """By request: its answer, and whether that refuses."""
+    return {r.id: (r.answer, r.refused) for r in s.journal.requests()}
+
+
+def two_moves(s: Scene) -> Plan:
+    """One after the other, of twenty seconds each."""
+    s.world.add_topic("u", {0: (1, 2)}, size_bytes=100 * MB)
+    return s.plan(*(Move(topic, 0, (1, 2), (3, 2), 100 * MB) for topic in (T, "u")))
+
+
+ONE_BY_ONE = ExecutionPolicy(throttle=5 * MB, moves_in_cluster=1)
+
+
+def test_a_pause_from_the_page_holds_the_run_of_a_command_until_it_is_resumed() -> None:
+    """No daemon can act while a command holds the lock: the command obeys, and the journal keeps the pause for who comes next."""
+    s = scene()
+    paused: list[tuple[object, object]] = []
+    s.world.clock.after(5, lambda: ask_page(s, "stop", "pause", reason="release"))
+
+    def look() -> None:
+        assert s.driver.run is not None
+        begun = {m.move.topic for m in s.driver.run.moves.values() if m.stage.code != "planned"}
+        paused.append((find_pause(s.journal.read()), (s.driver.run.phase.value, sorted(begun))))
+
+    s.world.clock.after(300, look)
+    s.world.clock.after(301, lambda: ask_page(s, "go", "resume"))
+    result = s.driver.execute(two_moves(s), ONE_BY_ONE, run_id="r")
+    assert (result.status, result.verified) == ("done", 2)
+    assert paused == [(Pause(by="Ada", since_ms=paused_ms(s), reason="release"), ("paused", [T]))]
+    assert find_pause(s.journal.read()) is None
+    assert answers(s) == {
+        "stop": ("Paused by Ada: nothing new starts, moves in progress go on.", False),
+        "go": ("Resumed by Ada.", False),
+    }
+    told = [n for n in notes(s) if n.code in {"paused", "resumed"}]
+    assert told == [Note("paused", {"by": "Ada: release"}), Note("resumed", {"by": "Ada"})]
+
+
+def paused_ms(s: Scene) -> int:
+    """When the pause was asked for."""
+    return next(r.at_ms for r in s.journal.requests() if r.kind == "pause")
+
+
+def test_a_pause_holds_the_next_run_of_the_command_too() -> None:
+    """It finishes what an earlier process left and then begins its own: nothing new starts means that one as well."""
+    s = scene()
+    plan = two_moves(s)
+    s.world.clock.after(5, lambda: ask_page(s, "stop", "pause"))
+    s.world.clock.after(60, s.driver.leave)
+    assert s.driver.execute(plan, ONE_BY_ONE, run_id="first").status == "left"
+    s.driver.stay()
+    s.world.add_topic("v", {0: (1, 2)}, size_bytes=100 * MB)
+    s.world.clock.after(60, s.driver.leave)
+    left = s.driver.execute(s.plan(Move("v", 0, (1, 2), (3, 2), 100 * MB)), POLICY, run_id="second")
+    assert (left.status, left.verified) == ("left", 0)
+    assert s.cluster.reassignments() == {}
+
+
+def test_resuming_tells_that_a_person_has_looked_after_the_loss_of_the_journal() -> None:
+    """As it does where a daemon resumes: what a command resumed does not pause the next daemon again."""
+    s = scene()
+    s.journal.append([Record("begun", {"at_ms": 1, "by": "laptop"})])
+    s.world.clock.after(5, lambda: ask_page(s, "go", "resume"))
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
+    assert find_begun(s.journal.read()) is None
+    assert begun_record(None).key not in {r.key for r in s.journal.read()}
+
+
+def test_a_pause_of_yesterday_does_not_hold_the_run_of_today() -> None:
+    """It is answered: the sender may not mean what it would stop now."""
+    s = scene()
+    at_ms = s.world.clock.now_ms() - int((EXPIRES_S + CLOCKS_DIFFER_S + 1) * 1000)
+    s.journal.request(Request("old", "pause", "Ada", at_ms, {}))
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
+    assert find_pause(s.journal.read()) is None
+    ((answer, refused),) = answers(s).values()
+    assert answer is not None
+    assert answer.startswith("Request expired: Ada asked to pause more than 5 min")
+    assert refused
+
+
+@pytest.mark.parametrize("kind", ["approve", "reject", "plan", "end-drain"])
+def test_what_only_a_daemon_can_do_is_refused_at_once_by_a_command(kind: str) -> None:
+    """It would expire meanwhile, and the person who asked would wait for nothing; what no version here knows is left alone."""
+    s = scene()
+    ask_page(s, "q", kind, plan="moves-1")
+    ask_page(s, "newer", "dance")
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
+    answer = "test first holds the lock and carries out run r. Ask again when it has ended."
+    assert answers(s) == {"q": (answer, True), "newer": (None, False)}
 
 
 def test_a_request_that_cannot_be_read_is_told_once() -> None:

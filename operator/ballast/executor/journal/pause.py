@@ -1,0 +1,61 @@
+"""The pause switch as the journal keeps it.  The holder of the lock writes it: a daemon, or a command that carries out a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from ballast.core.document import Reader
+from ballast.ports.journal import Record, Request, begun_record, read_record
+
+PAUSE_KEY: Final = "pause"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Nothing new starts until it is taken away."""
+
+    by: str
+    since_ms: int
+    reason: str = ""
+
+
+def pause_of(request: Request) -> Pause:
+    """The pause that a person asks for."""
+    return Pause(by=request.by, since_ms=request.at_ms, reason=str(request.body.get("reason", ""))[:200])
+
+
+def told_paused(pause: Pause) -> str:
+    """The answer to who paused."""
+    return f"Paused by {pause.by}: nothing new starts, moves in progress go on."
+
+
+def told_resumed(by: str) -> str:
+    """The answer to who resumed."""
+    return f"Resumed by {by}."
+
+
+def pause_record(pause: Pause | None) -> Record:
+    """The switch; None turns it off."""
+    return Record(PAUSE_KEY, None if pause is None else asdict(pause))
+
+
+def resume_records() -> tuple[Record, ...]:
+    """What turns it off.  The person who resumes has looked after a journal that was begun again, too.
+
+    The pause goes last: were it first, a process that dies in between would begin without one.
+    """
+    return begun_record(None), pause_record(None)
+
+
+def find_pause(records: Iterable[Record]) -> Pause | None:
+    """The pause that stands; one that is not whole is refused, since without it more would be allowed."""
+    for record in records:
+        if record.key == PAUSE_KEY and record.value is not None:
+            return read_record(record, _pause)
+    return None
+
+
+def _pause(r: Reader) -> Pause:
+    return Pause(by=r.text("by"), since_ms=r.integer("since_ms"), reason=r.text("reason"))
