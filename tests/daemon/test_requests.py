@@ -259,6 +259,51 @@ def test_a_standby_tells_of_the_run_that_another_carries_out(
     assert standby.board.view.run_elsewhere is None
 
 
+def test_a_standbys_page_tells_what_the_holder_answered_to_its_requests(
+    world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """A command that holds the lock keeps no answers for pages: without this the page would say that the request waits, for ever."""
+    standby, laptop = daemon(world, clock, store), MemoryJournal(store, clock)
+    laptop.acquire(holder("laptop"))
+    keep_lock(standby, holder("pod"))
+    ask(standby, "pause")
+    ask(standby, "approve", plan="moves-1")
+    ask(standby, "plan", intent="balance", broker=1)
+    laptop.request(Request("r-other", "pause", "Bob", clock.now_ms(), {}))
+    answer_requests(standby)
+    assert [a.sentence for a in standby.board.view.answers] == []
+    laptop.answer("r-pause-0", "Paused by Ada.")
+    laptop.answer("r-approve-1", "The laptop holds the lock.", refused=True)
+    laptop.answer("r-plan-2", "A plan was asked for.")
+    laptop.answer("r-other", "Paused by Bob.")
+    answer_requests(standby)
+    laptop.renew("still at it")
+    keep_lock(standby, holder("pod"))
+    answer_requests(standby)
+    said = [(a.request, a.sentence, a.ok) for a in standby.board.view.answers]
+    assert said == [
+        ("r-pause-0", "Paused by Ada.", True),
+        ("r-approve-1", "Refused: The laptop holds the lock.", False),
+    ], "the answer to a plan is told when it has been made"
+
+
+def test_a_page_that_only_observes_says_that_its_pause_holds_no_other_process(
+    world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """Nothing is written to the journal in this mode: the run that the page shows goes on."""
+    context = daemon(world, clock, store)
+    context.policy = replace(AUTO, mode=Mode.OBSERVE)
+    elsewhere = RunView(id="run-1", intent="balance", phase="running", started_at_ms=clock.now_ms())
+    pause = Request("r", "pause", "Ada", clock.now_ms(), {})
+    own = "Paused by Ada: nothing new starts, moves in progress go on."
+    assert answer(context, pause) == own
+    context.board.publish(run_elsewhere=elsewhere)
+    assert (
+        answer(context, pause)
+        == f"{own} Run run-1 is another process's, which does not hear of it: this one only observes."
+    )
+
+
 def test_a_plan_that_is_made_again_has_waited_since_it_was_made_first(
     world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:

@@ -17,7 +17,7 @@ from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.acting.situation import Permissions
 from ballast.daemon.context.access import Access
-from ballast.daemon.context.view import SETTLING, Board, Role
+from ballast.daemon.context.view import ANSWERS_KEPT, SETTLING, Board, Role
 from ballast.daemon.planning.asking import AskedPlans
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError, Refused
@@ -57,6 +57,8 @@ class Requests:
     asked: AskedPlans
     inbox: SimpleQueue[Request] = field(default_factory=SimpleQueue)
     """What the page of a process that only observes was asked."""
+    _sent: tuple[str, ...] = ()
+    """The newest requests of this page that are in the journal; another process may answer them."""
     _told: set[str] = field(default_factory=set)
     """Requests of which it was said that they cannot be read."""
 
@@ -71,6 +73,7 @@ class Requests:
             request = replace(request, body={**request.body, "run": wanted})
         if self.access.reading is not None and self.policy.now.writes:
             self.access.reading.request(request)
+            self._sent = (*self._sent, request.id)[-ANSWERS_KEPT:]
         elif request.kind in {"pause", "resume", "plan", "reject"}:
             self.inbox.put(request)
         else:
@@ -98,6 +101,8 @@ class Requests:
                     self.access.stop()
             self._tell_skipped(self.access.reading.skipped_requests())
             self._share(self.access.journal)
+        else:
+            self._tell_answers()
         self.permissions.publish()
         return f"Answered {human_many(answered, 'request')}." if answered else "No requests."
 
@@ -114,6 +119,18 @@ class Requests:
             # A plan's answer is told when it has been made.
             self.board.tell(request.id, str(outcome), ok=not outcome.refused, at_ms=self.clock.now_ms())
         return outcome
+
+    def _tell_answers(self) -> None:
+        """Show what another process answered to the requests of this page: a command that holds the lock has no page."""
+        told = {answer.request for answer in self.board.view.answers}
+        waiting = set(self._sent) - told
+        if not waiting or self.access.reading is None:
+            return
+        for request in self.access.reading.requests():
+            # That a plan was asked for is no answer yet: what came of it is.
+            if request.id in waiting and request.answer is not None and (request.kind != "plan" or request.refused):
+                said = str(Outcome(request.answer, request.refused))
+                self.board.tell(request.id, said, ok=not request.refused, at_ms=self.clock.now_ms())
 
     def _kinds(self) -> dict[str, Callable[[Request], str]]:
         return {
@@ -165,7 +182,11 @@ class Requests:
         pause = pause_of(request)
         self.access.write(pause_record(pause))
         self.runs.set_pause(pause)
-        return told_paused(pause)
+        elsewhere = self.board.view.run_elsewhere
+        if self.policy.now.writes or elsewhere is None:
+            return told_paused(pause)
+        more = f"Run {elsewhere.id} is another process's, which does not hear of it: this one only observes."
+        return f"{told_paused(pause)} {more}"
 
     def _resume(self, request: Request) -> str:
         if self.board.view.pause is None:

@@ -344,6 +344,16 @@ class Board:
         answer = Answer(request=request, sentence=sentence, ok=ok, at_ms=at_ms)
         self.update(lambda view: {"answers": (*view.answers, answer)[-ANSWERS_KEPT:]})
 
+    def recall_answers(self, kept: tuple[Answer, ...]) -> None:
+        """Show the answers that the journal keeps, beside those that only this process knows."""
+        known = {answer.request for answer in kept}
+
+        def merged(view: View) -> Mapping[str, Any]:
+            own = [answer for answer in view.answers if answer.request not in known]
+            return {"answers": tuple(sorted([*own, *kept], key=lambda a: a.at_ms)[-ANSWERS_KEPT:])}
+
+        self.update(merged)
+
     def tell_check(self, name: str, report: CheckReport) -> None:
         """Show what a check said."""
         self.update(lambda view: {"checks": {**view.checks, name: report}})

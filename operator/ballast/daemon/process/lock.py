@@ -104,7 +104,8 @@ class Lock:
         self.runs.acts = acts
         decided = decisions_in(records)
         self.proposals.heed(decided)
-        self.board.publish(drains=decided.drains, answers=decided.answers)
+        self.board.publish(drains=decided.drains)
+        self.board.recall_answers(decided.answers)
         self.runs.set_pause(decided.pause)
         left = load_open_runs(records, Now(self.clock.now_ms(), self.clock.monotonic_s()))
         self.journal.view = replace(

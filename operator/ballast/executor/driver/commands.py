@@ -19,6 +19,12 @@ from ballast.executor.machine.step import Asked, Command
 from ballast.ports.journal import FORGOTTEN, Journal, Record, is_expired, is_forgotten, sign, told_expired
 
 _COMMANDS: Final = frozenset(w.value for w in Command)
+_DONE: Final = {
+    Command.CANCEL: "cancelled run {run}",
+    Command.ROLLBACK: "cancelled run {run} and asked to undo what had arrived",
+    Command.PAUSE: "paused run {run}",
+    Command.RESUME: "resumed run {run}",
+}
 _SWITCH: Final = frozenset({Command.PAUSE.value, Command.RESUME.value})
 _DAEMONS: Final = frozenset({"approve", "reject", "plan", "end-drain"})
 """What only a daemon can do: a process that carries out one run refuses it at once, since it would expire unheard meanwhile."""
@@ -70,7 +76,7 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
         elif run is not None and request.kind in _COMMANDS:
             note = Note("asked", {"by": request.by, "command": request.kind})
             yield Heard(Asked(Command(request.kind), sign(request)), note)
-            journal.answer(request.id, f"run {run_id}: {request.kind}")
+            journal.answer(request.id, f"{request.by} {_DONE[Command(request.kind)].format(run=run_id)}.")
         elif request.kind in _SWITCH and is_expired(request, now_ms):
             journal.answer(request.id, told_expired(request), refused=True)
         elif request.kind == Command.PAUSE:
