@@ -1,8 +1,9 @@
 """What a person or a program sees while a run goes on, and what Ctrl-C does.
 
 The driver runs in a thread of its own so that the lease is renewed while a question stands on the screen.  Signal handlers
-only count.  The first Ctrl-C asks (leave it running, cancel, roll back, go on); the second stops without waiting, which is
-always safe: what was begun is in the journal and a later start resumes it.  Without a terminal the first one leaves.
+only count.  The first Ctrl-C asks (leave it running, cancel, roll back, go on); the second leaves: what is being done is
+written down and the lock is given up, within ``LEAVES_WITHIN_S``.  The third does not wait for that, which is safe as well: what
+was begun is in the journal and a later start resumes it.  Without a terminal the first one leaves, and the second does not wait.
 """
 
 from __future__ import annotations
@@ -290,12 +291,11 @@ def carry_out(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> R
         while thread.is_alive():
             thread.join(0.2)
             screen.draw()
+            if signals and left_s is not None:
+                break
             if signals:
-                again = left_s is not None
-                left_s = _leave_or_ask(signals, driver, screen) or left_s
+                left_s = _leave_or_ask(signals, driver, screen)
                 signals.clear()
-                if again:
-                    break
             if left_s is not None and time.monotonic() - left_s > LEAVES_WITHIN_S:
                 break
     if thread.is_alive():
@@ -311,9 +311,10 @@ def _cut_short(driver: Driver, screen: Screen) -> RunResult:
     from ballast.executor.driver.endings import summary
     from ballast.executor.driver.events import RunEnded
 
+    driver.abandoned = True
     if driver.run is None:
         raise Interrupted("Stopped without waiting; nothing was sent.")
-    say("Stopped without waiting: the cluster or the journal does not answer.")
+    say("Stopped without waiting for the cluster and the journal.")
     left = replace(
         summary(driver.run, "left", 0.0),
         throttles_to_restore=driver.throttles_to_restore(),
@@ -342,7 +343,7 @@ QUESTION: Final = (
     "  c  cancel: reassignments in progress are cancelled, finished ones stay\n"
     "  r  roll back: return every partition to its old replicas\n"
     "  g  go on\n"
-    "What now? [l/c/r/g] (Ctrl-C again stops without waiting) "
+    "What now? [l/c/r/g] (Ctrl-C again: l) "
 )
 
 
@@ -362,6 +363,7 @@ def _leave_or_ask(signals: deque[int], driver: Driver, screen: Screen) -> float 
     elif answer == "r":
         driver.ask(Command.ROLLBACK, by="Ctrl-C in its terminal")
     elif answer != "g":
+        say(f"Leaving, within {LEAVES_WITHIN_S:g} s. Ctrl-C does not wait for that.")
         driver.leave()
         return time.monotonic()
     return None

@@ -37,6 +37,8 @@ logger = logging.getLogger("ballast.runs")
 
 LEAVES_WITHIN_S: Final = 15.0
 """How long giving the lock back may delay the end of the process."""
+ABANDONED_WITHIN_S: Final = 1.0
+"""The same where a person no longer waits: a journal that answers takes less, and another one's lease lapses by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +111,11 @@ def writer(
     except BaseException:
         log.close()
         raise
+    driver = Driver(opened.cluster, log, clock, listener, server=opened.bootstrap_server)
     try:
-        yield Writer(opened, log, Driver(opened.cluster, log, clock, listener, server=opened.bootstrap_server), clock)
+        yield Writer(opened, log, driver, clock)
     finally:
-        _release(log, me)
+        _release(log, me, within_s=ABANDONED_WITHIN_S if driver.abandoned else LEAVES_WITHIN_S)
 
 
 def request_release(log: Journal, by: str, *, wait_s: float) -> str | None:
@@ -138,7 +141,7 @@ def _answer_own(log: Journal, request_id: str) -> None:
         log.answer(request_id, "the lock was free already")
 
 
-def _release(log: Journal, holder: Holder) -> None:
+def _release(log: Journal, holder: Holder, *, within_s: float = LEAVES_WITHIN_S) -> None:
     """Give the lock up and let the connections go, in bounded time: a journal that cannot be reached ends the lease by itself."""
 
     def leave() -> None:
@@ -157,7 +160,7 @@ def _release(log: Journal, holder: Holder) -> None:
     # In a thread that ends with the process: a client that waits for its time-out must not delay the process's end.
     leaving = threading.Thread(target=leave, name="ballast-leave", daemon=True)
     leaving.start()
-    leaving.join(LEAVES_WITHIN_S)
+    leaving.join(within_s)
     if leaving.is_alive():
         tell("the journal did not answer in time.")
 

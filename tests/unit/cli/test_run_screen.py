@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +19,9 @@ from rich.console import Console
 from tests.unit.executor.scenes import MB, T, scene
 
 from ballast.cli.run_options import PATIENCE_S, Rate, Throttle, ThrottleType, execution_options, policy_from
-from ballast.cli.run_screen import JsonScreen, LineScreen, LiveScreen, carry_out, screen_for
+from ballast.cli.run_screen import LEAVES_WITHIN_S, JsonScreen, LineScreen, LiveScreen, carry_out, screen_for
 from ballast.core.plan import Move
-from ballast.errors import UsageError
+from ballast.errors import Interrupted, UsageError
 from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
 
@@ -110,6 +111,30 @@ def test_interrupt_without_a_terminal_leaves_at_once(monkeypatch: pytest.MonkeyP
     before = signal.getsignal(signal.SIGINT)
     assert carry_out(act, s.driver, LineScreen()).exit_code == 130
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_while_it_leaves_does_not_wait_and_asks_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The cluster or the journal does not answer, and the person has seen that: neither these nor the lock are waited for."""
+    s = scene()
+    ended = threading.Event()
+    monkeypatch.setattr(s.driver, "leave", lambda: threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start())
+
+    def act() -> RunResult:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert ended.wait(30)
+        return RunResult("r", "left")
+
+    began_s = time.monotonic()
+    try:
+        with pytest.raises(Interrupted, match="nothing was sent"):
+            carry_out(act, s.driver, LineScreen())
+    finally:
+        ended.set()
+    assert time.monotonic() - began_s < LEAVES_WITHIN_S / 2
+    assert s.driver.abandoned
+    assert capsys.readouterr().err.count("Leaving") == 1
 
 
 def test_failures_of_the_run_reach_the_command() -> None:
