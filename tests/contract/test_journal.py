@@ -161,6 +161,21 @@ def test_the_second_is_told_who_holds_the_lock_and_what_it_does(form: JournalFor
     first.append([Record("still", {"mine": True})])
 
 
+def test_when_the_lease_was_renewed_is_known_or_is_none(form: JournalForm) -> None:
+    """A reader tells a holder that died by it: only the holder's own writes count, not what others ask of it."""
+    first, reader = form.open(), form.open()
+    before_ms = form.clock.now_ms()
+    first.acquire(form.holder("first"))
+    assert reader.holder() is not None
+    renewed_ms = reader.renewed_ms()
+    assert renewed_ms is None or before_ms <= renewed_ms <= form.clock.now_ms()
+    assert (renewed_ms is not None) == (form.name == "topic")
+    reader.request(Request("q", "pause", "Ada", form.clock.now_ms(), {}))
+    reader.requests()
+    assert reader.holder() is not None
+    assert reader.renewed_ms() == renewed_ms
+
+
 def test_the_lock_is_held_since_it_was_taken_not_since_its_holder_started(form: JournalForm) -> None:
     """For its holder, for every reader, at each term, and through renewals."""
     journal, patient = form.open(), form.holder("patient", lease_s=60)

@@ -188,6 +188,10 @@ class Journal(Protocol):
         """Who holds the lock now, as far as can be read without holding it."""
         ...
 
+    def renewed_ms(self) -> int | None:
+        """When the lease that ``holder`` read last was renewed, by a clock of the cluster or of its holder; None where none tells."""
+        ...
+
     def append(self, records: Sequence[Record]) -> None:
         """Write all of these or none; returns when they are durable."""
         ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ballast.errors import LockHeld
-from ballast.ports.journal import Holder
+from ballast.ports.journal import CLOCKS_DIFFER_S, Holder
 
 RENEW_AT: float = 1 / 3
 """A lease is renewed when this part of it has passed, so that two beats may fail."""
@@ -58,6 +58,14 @@ class HeldLease:
     def is_due(self, now_s: float) -> bool:
         """It is time for the next beat."""
         return now_s >= self._renew_from_s
+
+
+def is_expired(holder: Holder, renewed_ms: int | None, now_ms: int) -> bool | None:
+    """Whether this lease has surely run out, whatever two clocks may differ by; None where it is not known when it was renewed.
+
+    For people who look.  A candidate for the lock trusts no clock but its own, and watches the lease (``LeaseWatch``).
+    """
+    return None if renewed_ms is None else now_ms - renewed_ms > (holder.lease_s + CLOCKS_DIFFER_S) * 1000
 
 
 def lock_held(holder: Holder, *, left_s: float) -> LockHeld:

@@ -152,6 +152,10 @@ class MemoryJournal:
         lease = self._store.view.lease()
         return None if lease is None else lease[0]
 
+    def renewed_ms(self) -> int | None:
+        """Not known: the store keeps no times."""
+        return None
+
     def append(self, records: Sequence[Record]) -> None:
         """Write all of these or none."""
         self._require_holder()

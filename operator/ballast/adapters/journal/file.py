@@ -119,6 +119,10 @@ class FileJournal:
             lease = self._view.lease()
         return None if lease is None else lease[0]
 
+    def renewed_ms(self) -> int | None:
+        """Not known: requests of others are written to the same file."""
+        return None
+
     # Records and requests
 
     def append(self, records: Sequence[Record]) -> None:

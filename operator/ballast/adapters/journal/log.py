@@ -68,6 +68,8 @@ class TopicLog:
         """It is certain that the topic exists, whatever a broker that has not heard of it yet may say."""
         self._at = 0
         """Every record below this offset was read; where the next consumer begins."""
+        self.newest_ms: int | None = None
+        """When the newest record that was read was written, by the clock that stamped it."""
         self._handed_to = 0
         """Every record below this offset was handed over."""
         self._ahead: ck.Message | None = None
@@ -165,6 +167,8 @@ class TopicLog:
         else:
             value: bytes | None = message.value()
             taken.append(((message.key() or b"").decode(), value))
+            kind, stamp_ms = message.timestamp()
+            self.newest_ms = None if kind == ck.TIMESTAMP_NOT_AVAILABLE else stamp_ms
             self._ahead, self._at = None, message.offset() + 1
 
     def _readable_end(self, *, whole: bool) -> int:

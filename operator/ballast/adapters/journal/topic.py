@@ -306,6 +306,10 @@ class TopicJournal:
         lease = self._lease()
         return None if lease is None else lease[0]
 
+    def renewed_ms(self) -> int | None:
+        """When the newest transaction was written, since each one carries a beat of the lease."""
+        return self._log.newest_ms
+
     def _lease(self) -> tuple[Holder, int] | None:
         with self._turn:
             return self._refresh().lease()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ballast.executor.journal.history import RunSummary
     from ballast.executor.machine.run import MoveRun, Run
     from ballast.executor.machine.step import Command
+    from ballast.ports.journal import Holder
 
 ANSWER_WITHIN_S = 20.0
 
@@ -39,6 +41,7 @@ def runs() -> None:
 @cluster_options
 def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """List runs, newest first, and the lock's holder."""
+    from ballast.ports.journal_lease import is_expired
     from ballast.wiring.journal import journal_to_look_at
     from ballast.wiring.runs import summaries_of
 
@@ -46,6 +49,7 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
         log = journal_to_look_at(opened, journal)
         try:
             history, holder = summaries_of(log), log.holder()
+            renewed_ms, now_ms = log.renewed_ms(), time.time_ns() // 1_000_000
         finally:
             log.close()
     found = history.runs[::-1]
@@ -55,6 +59,7 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
         print_json(
             Runs(
                 holder=None if holder is None else holder.description,
+                lease_expired=None if holder is None else is_expired(holder, renewed_ms, now_ms),
                 runs=[_figures(r) for r in found],
                 skipped=[
                     SkippedRun(id=run_id, code=why.code, parameters=why.parameters, why=str(why))
@@ -64,7 +69,7 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
         )
         return 0
     if holder is not None:
-        say(f"{holder.description} has held the lock since {human_moment(holder.since_ms)}: {holder.doing or 'idle'}.")
+        say(holder_line(holder, renewed_ms, now_ms))
     for run_id, why in history.skipped.items():
         say(f"Run {run_id} cannot be shown: {why}")
     if not found:
@@ -99,6 +104,19 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
     out = console()
     out.print(render_table(columns, rows, out.width))
     return 0
+
+
+def holder_line(holder: Holder, renewed_ms: int | None, now_ms: int) -> str:
+    """Who holds the lock, since when and doing what, or that its lease has expired."""
+    from ballast.ports.journal_lease import is_expired
+
+    since, doing = human_moment(holder.since_ms), holder.doing or "idle"
+    if renewed_ms is not None and is_expired(holder, renewed_ms, now_ms):
+        return (
+            f"{holder.description} held the lock since {since} ({doing}); its lease has expired: it was last renewed at "
+            f"{human_moment(renewed_ms)}. The next process that wants the lock gets it within {human_time(holder.lease_s)}."
+        )
+    return f"{holder.description} has held the lock since {since}: {doing}."
 
 
 def _status(run: Run | RunSummary) -> str:

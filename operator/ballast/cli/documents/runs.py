@@ -41,7 +41,9 @@ class Runs(Document):
 
     kind: Literal["Runs"] = "Runs"
     holder: str | None
-    """Who holds the lock now."""
+    """Who holds the lock now; a process that has died is named until another one takes the lock."""
+    lease_expired: bool | None
+    """The holder's lease has surely run out; null where no process holds the lock, or where it is not known."""
     runs: list[RunFigures]
     """Newest first."""
     skipped: list[SkippedRun]

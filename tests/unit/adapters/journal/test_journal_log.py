@@ -39,6 +39,10 @@ class Message:
     def value(self) -> None:
         """A tombstone."""
 
+    def timestamp(self) -> tuple[int, int]:
+        """None, as in the oldest format of messages."""
+        return ck.TIMESTAMP_NOT_AVAILABLE, -1
+
     def error(self) -> ck.KafkaError | None:
         """An event instead of a record."""
         return self._error
