@@ -32,6 +32,11 @@ def test_partitions_of_unknown_size_share_equally() -> None:
     assert shares({(1, "orders"): 10.0}, [(0, 1, -1), (0, 1, -1)]) == [5.0, 5.0]
 
 
+def test_a_partition_of_unknown_size_has_no_part_beside_known_ones() -> None:
+    """Nor has an empty one; the smallest size is one byte."""
+    assert shares({(1, "orders"): 10.0}, [(0, 1, -1), (0, 1, 1), (0, 1, 0)]) == [0.0, 10.0, 0.0]
+
+
 def test_what_was_not_measured_is_unknown_and_not_zero() -> None:
     """A topic without a series, a partition without a leader, a figure of a topic that is gone, a broker that leads none."""
     load = {(1, "orders"): 10.0, (1, "gone"): 99.0, (3, "orders"): 44.0}

@@ -10,10 +10,20 @@ import pytest
 from hypothesis import given, settings
 from tests.unit.core.planner.clusters import cluster, clusters
 
-from ballast.core.cluster import Broker, ClusterState, ConfigValue, LogDir, PartitionRow, Partitions, Topic, build
+from ballast.core.cluster import (
+    UNKNOWN,
+    Broker,
+    ClusterState,
+    ConfigValue,
+    LogDir,
+    PartitionRow,
+    Partitions,
+    Topic,
+    build,
+)
 from ballast.core.cluster.anonymise import anonymise_snapshot
 from ballast.core.cluster.fingerprint import fingerprint
-from ballast.core.cluster.snapshot_file import Snapshot, dumps, loads
+from ballast.core.cluster.snapshot_file import HINT, Snapshot, dumps, loads
 from ballast.core.planner import Balance, Loads, plan
 from ballast.core.planner.growth import measure_growth
 from ballast.errors import UsageError
@@ -71,6 +81,7 @@ def same(
         if f.name not in but:
             a, b = getattr(first.partitions, f.name), getattr(second.partitions, f.name)
             assert a.tolist() == b.tolist(), f.name
+            assert a.dtype == b.dtype, f.name
 
 
 @pytest.mark.slow
@@ -87,25 +98,92 @@ def test_what_is_read_is_what_was_written(state: ClusterState) -> None:
     assert plan(back.state, Balance(), loads=back.loads).moves == plan(state, Balance()).moves
 
 
-def test_everything_that_planning_needs_survives() -> None:
-    """A move in flight, offline replicas, log dirs, throttles and rates."""
-    state = named_cluster()
-    rates = np.arange(len(state.partitions)) * 100
-    known = replace(
+def measured(state: ClusterState) -> Loads:
+    """Every figure of every partition another one; what consumers read of the last partition is not known."""
+    rates = (np.arange(len(state.partitions)) + 1) * 100
+    return replace(
         Loads.from_state(state),
         bytes_in_per_s=rates,
         bytes_out_per_s=rates * 2,
+        bytes_read_per_s=np.append(rates[:-1] * 3, UNKNOWN),
+        bytes_written_per_s=rates * 4,
         cpu_leader=rates + 1,
         cpu_follower=rates + 2,
         known=frozenset({"disk", "bytes-in", "bytes-out", "cpu"}),
+        assumptions=("CPU is a share of bytes.",),
     )
+
+
+def described_cluster() -> ClusterState:
+    """The named cluster with all that a file can hold, and nothing that it leaves out."""
+    state = named_cluster()
+    rate = "leader.replication.throttled.rate"
+    brokers = [replace(b, host="", port=0, controller=b.id == 3, alive=b.id != 4) for b in state.brokers]
+    topics = [
+        replace(
+            t, topic_id=None, deleting=t.internal, configs={k: v for k, v in t.configs.items() if v.value != HIDDEN}
+        )
+        for t in state.topics
+    ]
+    return replace(
+        state,
+        taken_at_ms=1_700_000_000_000,
+        kafka_version="4.1",
+        brokers=(*brokers, Broker(7, alive=False)),
+        topics=tuple(topics),
+        broker_configs={
+            1: {rate: ConfigValue("5000", "DYNAMIC_BROKER_CONFIG")},
+            2: {"replica.selector.class": ConfigValue("RackAware", "STATIC_BROKER_CONFIG")},
+        },
+        cluster_configs={rate: ConfigValue("9000", "DYNAMIC_DEFAULT_BROKER_CONFIG")},
+    )
+
+
+def same_loads(first: Loads, second: Loads, order: list[int] | None = None) -> None:
+    """Every figure of both is the same, where the second has the partitions in this order."""
+    for f in fields(Loads):
+        a, b = getattr(first, f.name), getattr(second, f.name)
+        if isinstance(a, np.ndarray):
+            assert (a if order is None else a[order]).tolist() == b.tolist(), f.name
+            assert a.dtype == b.dtype, f.name
+
+
+def test_everything_that_planning_needs_survives() -> None:
+    """A move in flight, offline replicas, log dirs, throttles, the replica selector and rates."""
+    state = described_cluster()
+    known = measured(state)
     back = loads(dumps(Snapshot(state, known)))
+    assert not back.anonymised
+    assert loads(dumps(Snapshot(state, known, anonymised=True))).anonymised
     same(state, back.state)
-    assert [b.log_dirs for b in back.state.brokers] == [b.log_dirs for b in state.brokers]
-    assert back.state.broker_configs[1]["leader.replication.throttled.rate"].value == "5000"
-    assert back.loads.known == known.known
-    assert back.loads.bytes_out_per_s.tolist() == known.bytes_out_per_s.tolist()
-    assert back.loads.cpu_follower.tolist() == known.cpu_follower.tolist()
+    for f in fields(ClusterState):
+        if f.name not in ("partitions", "broker_configs", "gaps"):
+            assert getattr(back.state, f.name) == getattr(state, f.name), f.name
+    assert {b: found for b, found in back.state.broker_configs.items() if found} == state.broker_configs
+    same_loads(known, back.loads)
+    assert (back.loads.known, back.loads.assumptions) == (known.known, known.assumptions)
+
+
+def test_a_broker_that_only_a_replica_list_names_is_down() -> None:
+    """Its metadata was missing when the snapshot was taken."""
+    state = named_cluster()
+    document = json.loads(dumps(Snapshot(state, Loads.from_state(state))))
+    document["brokers"] = [b for b in document["brokers"] if b["id"] != 4]
+    assert loads(json.dumps(document)).state.brokers[-1] == Broker(4, alive=False)
+
+
+def test_the_order_of_a_file_does_not_matter() -> None:
+    """Brokers, topics and partitions are read by name; a refusal names the place in the file."""
+    state = described_cluster()
+    document = json.loads(dumps(Snapshot(state, measured(state))))
+    for key in ("brokers", "topics", "partitions"):
+        document[key].reverse()
+    back = loads(json.dumps(document))
+    same(state, back.state)
+    same_loads(measured(state), back.loads)
+    document["partitions"][0]["isr"] = [77]
+    with pytest.raises(UsageError, match=r"partitions\[0\]\.isr"):
+        loads(json.dumps(document))
 
 
 def test_no_host_and_no_secret_is_written() -> None:
@@ -134,6 +212,88 @@ def test_no_name_survives_anonymising() -> None:
     assert [t.name for t in made.state.topics if t.internal] == ["__topic-3"]
     offline = made.state.partitions.replica[made.state.partitions.offline]
     assert set(offline.tolist()) == {2}
+
+
+def test_all_but_the_names_survives_anonymising() -> None:
+    """Each partition keeps its replicas, sizes, log dirs and rates; each broker its rack's members, its disks and throttles."""
+    state = described_cluster()
+    largest = np.repeat(state.partitions.topic == 2, np.diff(state.partitions.start)) & (
+        state.partitions.size_bytes > 0
+    )
+    state = replace(
+        state,
+        brokers=tuple(replace(b, host="kafka7.internal.example", port=9092) for b in state.brokers),
+        topics=tuple(replace(t, topic_id="acme-prod-id") for t in state.topics),
+        partitions=replace(state.partitions, size_bytes=state.partitions.size_bytes * np.where(largest, 100, 1)),
+    )
+    known = measured(state)
+    made = anonymise_snapshot(Snapshot(state, known))
+    sizes = known.size_bytes.tolist()
+    order = [sizes.index(size) for size in made.loads.size_bytes.tolist()]
+    same_loads(known, made.loads, order)
+    assert order == [0, 2, 3, 1]
+    assert made.loads.known == known.known
+    assert made.loads.assumptions == ("The names in this snapshot are made up.",)
+    assert (made.state.cluster_id, made.anonymised) == ("anonymous", True)
+    p, q = state.partitions, made.state.partitions
+    slots = [slot for row in order for slot in range(p.start[row], p.start[row + 1])]
+    for name in ("replica", "in_sync", "adding", "removing", "offline", "size_bytes", "log_dir"):
+        assert getattr(p, name)[slots].tolist() == getattr(q, name).tolist(), name
+    assert p.leader[order].tolist() == q.leader.tolist()
+    for name in ("taken_at_ms", "kafka_version", "api", "broker_configs", "cluster_configs"):
+        assert getattr(made.state, name) == getattr(state, name), name
+    racks = {"dc-oslo-row-4": "rack-1", "dc-oslo-row-5": "rack-2", None: None}
+    for old, new in zip(state.brokers, made.state.brokers, strict=True):
+        dirs = [
+            replace(d, path=f"/data/{i}", error=None if d.error is None else "failed")
+            for i, d in enumerate(old.log_dirs)
+        ]
+        assert new == replace(old, rack=racks[old.rack], host="", port=0, log_dirs=tuple(dirs))
+    topics = {"payroll-2026": "topic-1", "merger-talks": "topic-2", "__consumer_offsets": "__topic-3"}
+    renamed = sorted((replace(t, name=topics[t.name], topic_id=None) for t in state.topics), key=lambda t: t.name)
+    assert list(made.state.topics) == renamed
+
+
+def test_rates_that_were_not_measured_stay_unknown() -> None:
+    """Neither the file nor new names make them known."""
+    state = named_cluster()
+    for made in (
+        Snapshot(state, Loads.from_state(state)),
+        anonymise_snapshot(Snapshot(state, Loads.from_state(state))),
+    ):
+        back = loads(dumps(made)).loads
+        assert (len(back.bytes_read_per_s), len(back.bytes_written_per_s)) == (0, 0)
+        assert back.known == made.loads.known
+
+
+@pytest.mark.parametrize("resource", ["bytes-in", "bytes-out", "cpu"])
+def test_one_rate_may_be_known_without_the_others(resource: str) -> None:
+    """What is not known weighs nothing, as without a measurement."""
+    state, plain = described_cluster(), Loads.from_state(described_cluster())
+    some = replace(measured(state), known=frozenset({"disk", resource}), bytes_read_per_s=plain.bytes_read_per_s)
+    back = loads(dumps(Snapshot(state, some))).loads
+    assert back.known == some.known
+    for name, of in (("bytes_in_per_s", "bytes-in"), ("bytes_out_per_s", "bytes-out"), ("cpu_leader", "cpu")):
+        expected = some if of == resource else plain
+        assert getattr(back, name).tolist() == getattr(expected, name).tolist(), name
+
+
+def test_a_broker_of_one_log_dir_keeps_its_replicas_there() -> None:
+    """The first log dir is number 0, which is not the same as none."""
+    broker = Broker(0, log_dirs=(LogDir("/a"),), log_dirs_known=True)
+    state = build("c", (broker,), (Topic("t"),), [PartitionRow("t", 0, 0, (0,), (0,), sizes=(1,), log_dirs=(0,))])
+    assert loads(dumps(Snapshot(state, Loads.from_state(state)))).state.partitions.log_dir.tolist() == [0]
+
+
+def test_of_two_topics_of_one_size_the_one_with_more_partitions_is_first() -> None:
+    """New names follow size, then count, so that no old order survives."""
+    rows = [PartitionRow("a", 0, 0, (0,), (0,), sizes=(6,))]
+    rows += [PartitionRow("b", n, 0, (0,), (0,), sizes=(3,)) for n in (0, 1)]
+    state = build("c", (Broker(0),), (Topic("a"), Topic("b"), Topic("none")), rows)
+    made = anonymise_snapshot(Snapshot(state, Loads.from_state(state))).state
+    assert [(t.name, int((made.partitions.topic == n).sum())) for n, t in enumerate(made.topics)] == [
+        ("topic-1", 2), ("topic-2", 1), ("topic-3", 0)
+    ]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -169,11 +329,17 @@ def test_growth_is_measured_at_the_leaders() -> None:
         ),
         (lambda d: d["partitions"][0].update(topic="other"), r"partitions\[0\].topic: 'other' is not among 'topics'"),
         (lambda d: d["partitions"][0].update(isr=[77]), r"partitions\[0\].isr: should be some of its replicas"),
+        (lambda d: d["partitions"][3].update(sizes=[1]), r"partitions\[3\].sizes: should be one whole number"),
         (lambda d: d["partitions"][0].update(sizes=[1, 2]), r"partitions\[0\].sizes: should be one whole number"),
+        (lambda d: d["topics"].append(d["topics"][0]), "case.json: topics: should be a list without repeats"),
         (lambda d: d["partitions"][0].update(replicas=[1, 1]), r"partitions\[0\].replicas: .*different broker ids"),
         (
-            lambda d: d["partitions"][2].update(log_dirs=[5, 0]),
-            r"partitions\[2\].log_dirs: broker 1 has no log dir number 5",
+            lambda d: d["brokers"][0].pop("log_dirs") and d["partitions"][2].update(log_dirs=[0, 0]),
+            r"partitions\[2\].log_dirs: broker 1 has no log dir number 0",
+        ),
+        (
+            lambda d: d["partitions"][2].update(log_dirs=[2, 0]),
+            r"partitions\[2\].log_dirs: broker 1 has no log dir number 2",
         ),
         (lambda d: d["partitions"][0].update(cpu=[5]), r"partitions\[0\].cpu: List should have at least 2 items"),
         (lambda d: d["partitions"][0].update(isr=[3, 3]), r"partitions\[0\].isr: .*different broker ids"),
@@ -200,8 +366,9 @@ def test_a_damaged_file_is_refused_with_the_place(change: object, sentence: str)
     state = named_cluster()
     document = json.loads(dumps(Snapshot(state, Loads.from_state(state))))
     change(document)  # type: ignore[operator]
-    with pytest.raises(UsageError, match=sentence):
+    with pytest.raises(UsageError, match=sentence) as refused:
         loads(json.dumps(document), source="case.json")
+    assert refused.value.hint == ("Make it again with this version." if "version" in sentence else HINT)
 
 
 TOO_DEEP = "[" * 5000 + "]" * 5000
@@ -235,8 +402,9 @@ def test_a_text_that_readers_could_take_for_different_things_is_refused(
     text = dumps(Snapshot(state, Loads.from_state(state)))
     assert written in text
     head, _, tail = text.rpartition(written) if not instead else text.partition(written)
-    with pytest.raises(UsageError, match=sentence):
+    with pytest.raises(UsageError, match=sentence) as refused:
         loads((head + instead + tail).encode("latin-1"), source="case.json")
+    assert refused.value.hint == HINT
 
 
 def test_a_colon_in_a_name_is_no_key() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+import numpy as np
 from rich.console import Console
 
 from ballast.cli.commands.topics.describe import document, draw
@@ -61,6 +62,19 @@ def described() -> TopicDescription:
     found = describe_topic(picture(), "t", Depth({0: (10, 100)}, ENDS, {0: (7, 3)}))
     assert found is not None
     return found
+
+
+def test_a_replica_is_offline_where_metadata_say_so() -> None:
+    """One on a failed log dir, whose broker is alive; a log dir that its broker does not name is unknown."""
+    state = picture()
+    p = state.partitions
+    offline, log_dir = np.zeros(len(p.replica), np.bool_), p.log_dir.copy()
+    offline[1], log_dir[2] = True, 2
+    told = describe_topic(replace(state, partitions=replace(p, offline=offline, log_dir=log_dir)), "t", Depth({}))
+    assert told is not None
+    assert [(r.broker, r.offline, r.log_dir) for r in told.partitions[0].replicas] == [
+        (3, False, None), (1, True, "/a"), (2, False, None)
+    ]  # fmt: skip
 
 
 def test_a_tiered_topics_log_begins_on_disk_where_its_leader_says() -> None:

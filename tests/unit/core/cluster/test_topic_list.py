@@ -44,6 +44,13 @@ def test_what_is_not_known_is_unknown() -> None:
     assert (payments.under_replicated, payments.offline) == (1, 1)
 
 
+def test_an_empty_replica_has_a_size() -> None:
+    """No bytes are known bytes."""
+    rows = [PartitionRow("t", 0, 1, (1, 2), (1, 2), sizes=(0, 0))]
+    (t,) = list_topics(build("c", (Broker(1), Broker(2)), (Topic("t"),), rows))
+    assert (t.replica_bytes, t.unknown_sizes) == (0, 0)
+
+
 def printed(monkeypatch: pytest.MonkeyPatch, *words: str) -> str:
     """What ``topics list`` prints of the picture."""
     opened = SimpleNamespace(cluster=SimpleNamespace(snapshot=picture))

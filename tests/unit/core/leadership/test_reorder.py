@@ -212,6 +212,9 @@ def test_moves_are_replica_list_changes_with_the_rest_in_order() -> None:
     assert len(moves) == 2
     assert all(m.is_list_change and m.bytes_moved == 0 for m in moves)
     assert {m.new for m in moves} == {(20, 10, 30), (30, 10, 20)}
+    assert {(m.reason.code, m.reason.detail, m.size_bytes) for m in moves if m.reason} == {
+        ("leader-balance", "spread preferred leaders over the brokers; no data moves", 0)
+    }
 
 
 def test_who_may_lead() -> None:

@@ -117,6 +117,15 @@ def test_replica_list_changes_repair_the_skew() -> None:
     assert all(sorted(after.target(i)) == [1, 2, 3] for i in range(9))
 
 
+def test_the_only_alive_broker_must_lead_all() -> None:
+    """What leads beside it is down, so that no fewer would be possible."""
+    rows = [row("t", 0, (2, 1)), row("t", 1, (2, 1)), row("t", 2, (1, 2)), row("t", 3, (2, 1))]
+    down = build("c", (Broker(1), Broker(2, alive=False)), (Topic("t"),), rows)
+    assert preferred_skew(down).topics == ()
+    both = build("c", (Broker(1), Broker(2)), (Topic("t"),), rows)
+    assert [(t.most, t.least_possible) for t in preferred_skew(both).topics] == [(3, 2)]
+
+
 def test_nothing_to_measure() -> None:
     """An empty cluster has no skew and divides by nothing."""
     skew = preferred_skew(build("c", (), (), []))
