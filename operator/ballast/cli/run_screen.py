@@ -343,7 +343,7 @@ QUESTION: Final = (
     "  c  cancel: reassignments in progress are cancelled, finished ones stay\n"
     "  r  roll back: return every partition to its old replicas\n"
     "  g  go on\n"
-    "What now? [l/c/r/g] (Ctrl-C again: l) "
+    "What now? [l/c/r/g] (Ctrl-C again: leave) "
 )
 
 
@@ -363,7 +363,7 @@ def _leave_or_ask(signals: deque[int], driver: Driver, screen: Screen) -> float 
     elif answer == "r":
         driver.ask(Command.ROLLBACK, by="Ctrl-C in its terminal")
     elif answer != "g":
-        say(f"Leaving, within {LEAVES_WITHIN_S:g} s. Ctrl-C does not wait for that.")
+        say(f"Leaving within {LEAVES_WITHIN_S:g} s; Ctrl-C leaves at once.")
         driver.leave()
         return time.monotonic()
     return None

@@ -103,9 +103,9 @@ def test_ctrl_c_asks_and_the_answer_is_done(terminal: Terminal, answer: bytes, e
 def test_the_question_says_what_a_second_ctrl_c_does_and_that_leaving_may_be_waited_for(terminal: Terminal) -> None:
     """It is the answer l; only the third one does not wait."""
     terminal.press(CTRL_C)
-    terminal.see("(Ctrl-C again: l)")
+    terminal.see("(Ctrl-C again: leave)")
     terminal.press(CTRL_C)
-    terminal.see("Leaving, within 20 s. Ctrl-C does not wait for that.")
+    terminal.see("Leaving within 20 s; Ctrl-C leaves at once.")
     terminal.see("ended: left, in flight 1, back False")
 
 
