@@ -24,7 +24,6 @@ from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
 from ballast.daemon.context.view import Role
 from ballast.daemon.process.logs import JsonLines, Readable
 from ballast.daemon.web.actions import Desk
-from ballast.daemon.web.app import host_of
 from ballast.errors import UsageError
 
 Serve = Callable[..., Running]
@@ -68,14 +67,6 @@ def test_a_foreign_name_that_leads_here_is_told_nothing(serve: Serve) -> None:
             "shop-ballast",
         ):
             assert ask(port, path, host) == 200
-
-
-@pytest.mark.parametrize(
-    ("header", "name"), [("[::1]:80", "::1"), ("A.example.:80", "a.example"), ("", ""), (" b:1 ", "b")]
-)
-def test_the_name_in_a_host_header(header: str, name: str) -> None:
-    """Without its port, in lower case."""
-    assert host_of(header) == name
 
 
 def test_every_refusal_is_a_document(serve: Serve, tmp_path: Path) -> None:

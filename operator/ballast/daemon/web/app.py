@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import re
-import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +20,6 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ballast.core.cluster import ClusterState
 from ballast.daemon.context.view import Board, View
@@ -32,6 +29,7 @@ from ballast.daemon.web import api, details
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.answers import Answer
 from ballast.daemon.web.answers.status import RequestAccepted, RequestRefused
+from ballast.daemon.web.hosts import KnownHosts
 from ballast.daemon.web.openapi import document
 from ballast.daemon.web.requests import ACTIONS, read
 from ballast.ports.time import Clock
@@ -53,8 +51,6 @@ _HEADERS: Final = {"Cache-Control": "no-store", **_SECURITY}
 _LONGEST_WAIT_S: Final = 25.0
 _LOOK_S: Final = 0.25
 _LONGEST_BODY: Final = 10_000
-_MISDIRECTED: Final = 421
-_SERVICES: Final = (".svc", ".svc.cluster.local")
 _VERSION: Final = re.compile("[0-9]{1,18}")
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -252,45 +248,3 @@ def _probe(health: Health) -> Response:
 async def _refuse(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return _json(RequestRefused(error=error.detail), status_code=error.status_code, headers=error.headers or {})
-
-
-class KnownHosts:
-    """Middleware that refuses a request under a name that is not ours.
-
-    Another name in the Host header means that a foreign site's name was led here.  A browser tells it in the header, whatever
-    address the name leads to, so a site that has its own name resolve to our address (DNS rebinding) is told nothing.
-    """
-
-    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
-        self._app = app
-        self._hosts = frozenset(h.lower() for h in hosts) | {"localhost", socket.gethostname().lower()}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, or refuse."""
-        if scope["type"] != "http" or self._is_known(dict(scope["headers"]).get(b"host", b"").decode("latin-1")):
-            await self._app(scope, receive, send)
-            return
-        refusal = RequestRefused(error="The page does not answer under this name. Add it to web.hosts.")
-        answer = Response(refusal.model_dump_json(), _MISDIRECTED, media_type="application/json")
-        await answer(scope, receive, send)
-
-    def _is_known(self, header: str) -> bool:
-        """An address is no name that an attacker could point elsewhere; names without a dot and of Services are none of the public DNS."""
-        name = host_of(header)
-        return not name or "." not in name or name.endswith(_SERVICES) or name in self._hosts or _is_address(name)
-
-
-def host_of(header: str) -> str:
-    """The name in a Host header, without the port."""
-    bare = header.strip().lower()
-    if bare.startswith("["):
-        return bare[1:].partition("]")[0]
-    return bare.partition(":")[0].removesuffix(".")
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
