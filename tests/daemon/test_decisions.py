@@ -330,7 +330,7 @@ def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Rig) -> 
     assert "Nothing needs repair" in check_repair(leader)
 
 
-def test_kafkas_lists_over_other_brokers_wait_for_approval(leader: Rig, world: SimWorld) -> None:
+def test_kafka_placements_over_other_brokers_wait_for_approval(leader: Rig, world: SimWorld) -> None:
     """An added broker gives a topic that follows Kafka's placement other lists: that copying waits for the operator."""
     rule = TopicRule(topics="orders", kafka_placement=True)
     leader.policy = replace(AUTO, balance=replace(AUTO.balance, topic_rules=(rule,)))

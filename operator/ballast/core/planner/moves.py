@@ -56,7 +56,7 @@ def moves_of(question: Question, problem: Problem, cur: SmallInts) -> tuple[tupl
         place = 0 if set(old) == set(new) else 1 if reason.code in REPAIRS else 2
         ranked.append(((place, -rank, row), move))
     ranked.sort(key=lambda pair: pair[0])
-    return tuple(move for _, move in ranked), _loads_after(problem, before, changes, cur)
+    return tuple(move for _, move in ranked), _compute_loads_after(problem, before, changes, cur)
 
 
 def least_known(bound_bytes: int, moves: tuple[Move, ...]) -> int:
@@ -99,8 +99,8 @@ def _in_order(old: list[int], new: list[int]) -> list[int]:
     return [new[0], *stay, *(b for b in new[1:] if b not in old)]
 
 
-def _loads_after(problem: Problem, before: Ints, changes: list[Change], cur: SmallInts) -> Ints:
-    """Loads by broker once the old lists' are taken away and the new ones' put on."""
+def _compute_loads_after(problem: Problem, before: Ints, changes: list[Change], cur: SmallInts) -> Ints:
+    """Loads by broker after these changes: without those of the old replica lists, with those of the new ones."""
     load = before.copy()
     rows = np.array([row for row, _, _ in changes], np.int64)
     for sign, start, members in ((-1, problem.old_start, problem.old), (1, problem.start, cur)):

@@ -38,8 +38,8 @@ TRIES: Final = 1_000_000
 """Partitions placed at most while the start and shift are looked for that a topic has already."""
 
 
-def kafkas_lists(state: ClusterState, intent: Place, policy: PlannerPolicy, seed: int) -> Lists:
-    """What the algorithm gives each topic, drawn from one generator, topics by name.
+def kafka_placements(state: ClusterState, intent: Place, policy: PlannerPolicy, seed: int) -> Lists:
+    """The replica lists that Kafka's algorithm gives each topic, drawn from one generator, topics by name.
 
     Raises ``UsageError`` where no topic is meant, or one cannot be placed now.
     """
@@ -197,7 +197,7 @@ def make_place(
 
     policy = policy or PlannerPolicy()
     loads = loads if loads is not None else Loads.from_state(state)
-    lists = kafkas_lists(state, intent, policy, seed)
+    lists = kafka_placements(state, intent, policy, seed)
     moves = place_moves(state, loads, lists, intent)
     problem = problem_of(state, loads, policy, scope_of(state, intent, policy), bands="target")
     before = loads_before(problem)

@@ -147,7 +147,7 @@ def format_reassignment(
             "replicas": list(assignment[name]),
             "log_dirs": [chosen.get((name, broker), ANY_LOG_DIR) for broker in assignment[name]],
         }
-        for name in in_kafkas_order(assignment)
+        for name in sort_as_kafka(assignment)
     ]
     return _dump({"version": VERSION, "partitions": partitions})
 
@@ -159,11 +159,11 @@ def format_topics_to_move(topics: Iterable[str]) -> str:
 
 def format_election(partitions: Iterable[TopicPartition]) -> str:
     """The election JSON."""
-    named = [{"topic": name.topic, "partition": name.partition} for name in in_kafkas_order(partitions)]
+    named = [{"topic": name.topic, "partition": name.partition} for name in sort_as_kafka(partitions)]
     return _dump({"partitions": named, "version": VERSION})
 
 
-def in_kafkas_order(names: Iterable[TopicPartition]) -> list[TopicPartition]:
+def sort_as_kafka(names: Iterable[TopicPartition]) -> list[TopicPartition]:
     """By topic as Java compares strings, then by number."""
     return sorted(names, key=lambda name: (utf16(name.topic), name.partition))
 

@@ -13,7 +13,7 @@ from ballast.core.cluster import Broker, ClusterState, TopicPartition
 from ballast.core.placement import RackMode
 from ballast.core.placement.java_random import JavaRandom
 from ballast.core.placement.placer import Algorithm, place, tool_shows_log_dirs
-from ballast.core.stock.files import format_reassignment, in_kafkas_order
+from ballast.core.stock.files import format_reassignment, sort_as_kafka
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def describe_moves(moves: Mapping[TopicPartition, tuple[Sequence[int], Sequence[
     if not moves:
         return "No partition reassignments found."
     lines = ["Current partition reassignments:"]
-    for name in in_kafkas_order(moves):
+    for name in sort_as_kafka(moves):
         replicas, adding, removing = (",".join(map(str, ids)) for ids in moves[name])
         line = f"{name}: replicas: {replicas}."
         line += f" adding: {adding}." if adding else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.stock.files import format_reassignment, in_kafkas_order
+from ballast.core.stock.files import format_reassignment, sort_as_kafka
 
 EXISTING: Final = (
     "Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a "
@@ -27,43 +27,43 @@ def current_assignment(current: Mapping[TopicPartition, Sequence[int]]) -> str:
 
 
 def _names(names: Iterable[TopicPartition]) -> str:
-    return ",".join(map(str, in_kafkas_order(names)))
+    return ",".join(map(str, sort_as_kafka(names)))
 
 
 def start_message(names: Sequence[TopicPartition]) -> str:
-    """The moves were accepted."""
+    """Reassignments were accepted."""
     return f"Successfully started partition reassignment{'' if len(names) == 1 else 's'} for {_names(names)}"
 
 
 def cancel_message(names: Sequence[TopicPartition]) -> str:
-    """The moves were cancelled."""
+    """Reassignments were cancelled."""
     return f"Successfully cancelled partition reassignment{'' if len(names) == 1 else 's'} for: {_names(names)}"
 
 
-def rejection_message(reasons: Mapping[TopicPartition, str]) -> str:
-    """Some moves were not accepted."""
-    lines = [f"{name}: {reasons[name]}" for name in in_kafkas_order(reasons)]
+def start_failure_message(reasons: Mapping[TopicPartition, str]) -> str:
+    """Reassignments were not accepted."""
+    lines = [f"{name}: {reasons[name]}" for name in sort_as_kafka(reasons)]
     return "\n".join(["Error reassigning partition(s):", *lines])
 
 
-def failed_cancel_message(reasons: Mapping[TopicPartition, str]) -> str:
-    """Some moves were not cancelled."""
-    lines = [f"{name}: {reasons[name]}" for name in in_kafkas_order(reasons)]
+def cancel_failure_message(reasons: Mapping[TopicPartition, str]) -> str:
+    """Reassignments were not cancelled."""
+    lines = [f"{name}: {reasons[name]}" for name in sort_as_kafka(reasons)]
     return "\n".join([f"Error cancelling partition reassignment{'' if len(reasons) == 1 else 's'} for:", *lines])
 
 
-def inter_broker_limit(rate: int) -> str:
-    """A throttle was set."""
+def inter_broker_throttle_message(rate: int) -> str:
+    """The throttle between brokers was set."""
     return f"The inter-broker throttle limit was set to {rate} B/s"
 
 
-def log_dir_limit(rate: int) -> str:
-    """A throttle between log dirs was set."""
+def log_dir_throttle_message(rate: int) -> str:
+    """The throttle between log dirs was set."""
     return f"The replica-alter-dir throttle limit was set to {rate} B/s"
 
 
-def clearing_message(brokers: Iterable[int], topics: Iterable[str]) -> str:
-    """Throttles are taken away."""
+def throttle_removal_message(brokers: Iterable[int], topics: Iterable[str]) -> str:
+    """Throttles are about to be removed."""
     ids, names = sorted(brokers), sorted(topics)
     return (
         f"Clearing broker-level throttles on broker{'' if len(ids) == 1 else 's'} {','.join(map(str, ids))}\n"
@@ -79,7 +79,7 @@ def status(
     """How each partition of the file stands; one that does not exist has no replicas."""
     busy = set(moving)
     lines = ["Status of partition reassignment:"]
-    for name in in_kafkas_order(wanted):
+    for name in sort_as_kafka(wanted):
         now = list(current.get(name, ()))
         if name in busy:
             lines.append(f"Reassignment of partition {name} is still in progress.")
@@ -137,7 +137,7 @@ def _dir_line(m: DirMove) -> str:
     return f"{where} is not being moved from log dir {m.current} to {m.wanted}."
 
 
-def dir_start_message(moves: Iterable[DirMove]) -> str:
+def dir_move_start_message(moves: Iterable[DirMove]) -> str:
     """Moves between log dirs have begun."""
     ordered = sorted(moves, key=lambda m: (m.broker, m.name.topic, m.name.partition))
     return "\n".join(

@@ -156,7 +156,7 @@ def _settle_list(
         if held != (line := LedgerEntry(prior, ours)):
             out.after[setting] = line
     elif held is not None:
-        ops = _take_last_away(out, setting, prior, ops, now if not base else None)
+        ops = _delete_once_empty(out, setting, prior, ops, now if not base else None)
         if ops:
             out.intent[setting] = held
         if setting not in out.unsettled:
@@ -184,7 +184,7 @@ def _settle_everything(
         # Brokers take ``*`` alone, so it goes first.
         ops = [Op("subtract", EVERYTHING), *([Op("append", ",".join(back))] if back else [])]
         others += back
-    ops = _take_last_away(out, setting, held.prior, ops, now if not others else None)
+    ops = _delete_once_empty(out, setting, held.prior, ops, now if not others else None)
     if ops:
         out.intent[setting] = held
         out.changes[setting] = ops
@@ -192,10 +192,12 @@ def _settle_everything(
         out.after[setting] = None
 
 
-def _take_last_away(out: Settlement, setting: Setting, prior: str | None, ops: list[Op], now: str | None) -> list[Op]:
-    """What takes the last of ours away; ``now`` is None where entries of others stand in the list, or no list stands.
+def _delete_once_empty(
+    out: Settlement, setting: Setting, prior: str | None, ops: list[Op], now: str | None
+) -> list[Op]:
+    """``ops``, which subtract our last entries, or the deletion of a list that this reading shows to be empty.
 
-    A list that stands and has neither entries of others nor any of ours to take away is seen to be empty.
+    ``now`` is None where the list holds entries of others, or there is no list: then nothing is deleted.
     """
     was_empty = prior is not None and not parse_list(prior)
     if now is None or was_empty:

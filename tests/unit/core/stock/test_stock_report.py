@@ -7,17 +7,17 @@ import pytest
 from ballast.core.cluster import TopicPartition
 from ballast.core.stock.report import (
     DirMove,
+    cancel_failure_message,
     cancel_message,
-    clearing_message,
     current_assignment,
-    dir_start_message,
+    dir_move_start_message,
     dir_status,
-    failed_cancel_message,
-    inter_broker_limit,
-    log_dir_limit,
-    rejection_message,
+    inter_broker_throttle_message,
+    log_dir_throttle_message,
+    start_failure_message,
     start_message,
     status,
+    throttle_removal_message,
 )
 
 A2, A10, B0 = TopicPartition("a", 2), TopicPartition("a", 10), TopicPartition("b", 0)
@@ -46,20 +46,20 @@ def test_each_partition_that_was_refused_has_its_reason() -> None:
     """One line each, by topic and number."""
     reasons = {B0: "no", A10: "not now", A2: "never"}
     lines = ["a-2: never", "a-10: not now", "b-0: no"]
-    assert rejection_message(reasons).split("\n") == ["Error reassigning partition(s):", *lines]
-    assert failed_cancel_message(reasons).split("\n") == ["Error cancelling partition reassignments for:", *lines]
-    assert failed_cancel_message({B0: "no"}).split("\n") == ["Error cancelling partition reassignment for:", "b-0: no"]
+    assert start_failure_message(reasons).split("\n") == ["Error reassigning partition(s):", *lines]
+    assert cancel_failure_message(reasons).split("\n") == ["Error cancelling partition reassignments for:", *lines]
+    assert cancel_failure_message({B0: "no"}).split("\n") == ["Error cancelling partition reassignment for:", "b-0: no"]
 
 
 def test_throttles_that_are_set_and_cleared_are_named() -> None:
     """Brokers by number and topics by name."""
-    assert inter_broker_limit(5) == "The inter-broker throttle limit was set to 5 B/s"
-    assert log_dir_limit(5) == "The replica-alter-dir throttle limit was set to 5 B/s"
-    assert clearing_message({10, 9}, {"b", "a"}).split("\n") == [
+    assert inter_broker_throttle_message(5) == "The inter-broker throttle limit was set to 5 B/s"
+    assert log_dir_throttle_message(5) == "The replica-alter-dir throttle limit was set to 5 B/s"
+    assert throttle_removal_message({10, 9}, {"b", "a"}).split("\n") == [
         "Clearing broker-level throttles on brokers 9,10",
         "Clearing topic-level throttles on topics a,b",
     ]
-    assert clearing_message({1}, {"a"}).split("\n") == [
+    assert throttle_removal_message({1}, {"a"}).split("\n") == [
         "Clearing broker-level throttles on broker 1",
         "Clearing topic-level throttles on topic a",
     ]
@@ -124,10 +124,10 @@ def test_replicas_with_a_log_dir_are_listed_by_broker_topic_and_number() -> None
     assert dir_status(moves).split("\n") == [
         f"Reassignment of replica {name}-{b} completed successfully." for name, b in order
     ]
-    assert dir_start_message(moves).split("\n") == [
+    assert dir_move_start_message(moves).split("\n") == [
         f"Successfully started moving log directory to /new for replica {name} with broker {b} " for name, b in order
     ]
-    assert dir_status([]) == dir_start_message([]) == ""
+    assert dir_status([]) == dir_move_start_message([]) == ""
 
 
 def test_a_copy_that_is_being_made_is_active() -> None:

@@ -67,7 +67,7 @@ def _report(active: Mapping[TopicPartition, Reassignment], copies: Collection[re
         n: told.why.get(n, "it is still in progress") for n in active if n not in told.cancelled | told.ended.keys()
     }
     if missed:
-        click.echo(report.failed_cancel_message(missed))
+        click.echo(report.cancel_failure_message(missed))
         return 1
     click.echo(report.cancel_message(sorted(told.cancelled)) if told.cancelled else report.NONE_ACTIVE)
     for name, replicas in sorted(told.ended.items()):
@@ -75,7 +75,7 @@ def _report(active: Mapping[TopicPartition, Reassignment], copies: Collection[re
     for replica, why in told.refused.items():
         click.echo(f"The copy of {replica} goes on: {why}")
     if told.stopped:
-        click.echo(report.dir_start_message(told.stopped))
+        click.echo(report.dir_move_start_message(told.stopped))
     elif not copies:
         click.echo(report.NO_MOVES_ACTIVE)
     return 1 if told.refused else 0

@@ -56,7 +56,7 @@ def execute(options: ReassignOptions) -> int:
         policy = policy_of(options)
         refused = refusals(plan, state, listed, policy)
         if refused:
-            click.echo(report.rejection_message(refused))
+            click.echo(report.start_failure_message(refused))
             return 1
         if plan.moves:
             run_id = new_run_id()
@@ -65,7 +65,7 @@ def execute(options: ReassignOptions) -> int:
                 _finish_left(own)
                 failed = _begin(own, plan, policy, run_id, watch)
             if failed:
-                click.echo(report.rejection_message(failed))
+                click.echo(report.start_failure_message(failed))
                 return 1
             follower = keep_following(opened, options, run_id)
             say(f"run {run_id}: {follower}; ballast runs show {run_id} shows its progress.")
@@ -74,7 +74,7 @@ def execute(options: ReassignOptions) -> int:
         click.echo(report.start_message([e.name for e in entries]))
         wanted = dir_moves(opened, entries)
         if wanted:
-            click.echo(report.dir_start_message(wanted))
+            click.echo(report.dir_move_start_message(wanted))
     return 0
 
 
@@ -107,9 +107,9 @@ def policy_of(options: ReassignOptions) -> ExecutionPolicy:
 
 
 def _limits(options: ReassignOptions) -> list[str]:
-    out = [report.inter_broker_limit(options.throttle)] if isinstance(options.throttle, int) else []
+    out = [report.inter_broker_throttle_message(options.throttle)] if isinstance(options.throttle, int) else []
     if options.replica_alter_log_dirs_throttle:
-        out.append(report.log_dir_limit(options.replica_alter_log_dirs_throttle))
+        out.append(report.log_dir_throttle_message(options.replica_alter_log_dirs_throttle))
     return out
 
 
@@ -223,7 +223,7 @@ def remove_throttles(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]
     topics = {e.topic for e in entries}
     if everybodys:
         brokers = {b.id for b in opened.cluster.snapshot(log_dirs=False, configs=False).brokers}
-        click.echo(report.clearing_message(brokers | {b for e in entries for b in e.replicas}, topics))
+        click.echo(report.throttle_removal_message(brokers | {b for e in entries for b in e.replicas}, topics))
     try:
         with writer(opened, command=f"{COMMAND} --verify", lock_wait_s=0) as own:
             for run in own.driver.open_runs():

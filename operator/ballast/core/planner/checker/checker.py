@@ -33,7 +33,7 @@ from ballast.core.planner.intents import (
     Swap,
 )
 from ballast.core.planner.loads import Loads
-from ballast.core.planner.place import BALANCING, kafkas_lists
+from ballast.core.planner.place import BALANCING, kafka_placements
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.errors import Infeasible, PlanRejected
 
@@ -118,7 +118,7 @@ class _Judge:
         self.topics = TopicJudge(
             state, plan, intent, policy, emptied=self.emptied, is_open=self._open, heir=self._last_heir
         )
-        self.placed = self._kafkas_placement()
+        self.kafka_placements = self._kafka_placements()
         self.found: list[Finding] = []
         self.told = {o.subject for o in plan.obstacles if o.code == "sole-leader"}
         self.counted = sum(int(said.split()[0]) for said in self.told if said.endswith(" more partitions"))
@@ -157,11 +157,11 @@ class _Judge:
             out |= set(self.brokers) - {self.intent.new}
         return out
 
-    def _kafkas_placement(self) -> dict[TopicPartition, tuple[int, ...]]:
-        """What the algorithm says, asked once more."""
+    def _kafka_placements(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """The replica lists that Kafka's algorithm gives, computed anew; none where the intent asks for no placement."""
         if not isinstance(self.intent, Place):
             return {}
-        return kafkas_lists(self.state, self.intent, self.policy, self.plan.seed)
+        return kafka_placements(self.state, self.intent, self.policy, self.plan.seed)
 
     def _move(self, move: Move) -> None:
         row = self.rows.get(move.name)
@@ -254,7 +254,7 @@ class _Judge:
     def _factor(self, move: Move) -> None:
         wanted = self.intent.to if isinstance(self.intent, ChangeReplicationFactor) else len(move.old)
         if isinstance(self.intent, Place):
-            wanted = len(self.placed.get(move.name, ()))
+            wanted = len(self.kafka_placements.get(move.name, ()))
         short = len(move.new) != wanted
         # A plan that cannot find every replica a broker must leave that partition as it is.
         if short:
@@ -332,7 +332,7 @@ class _Judge:
                 if crowding[0] >= crowding[1] and not self.topics.repairs(move):
                     wrong = "moves, though that repairs no rack and no rule"
             case Place():
-                if self.placed.get(move.name) != move.new:
+                if self.kafka_placements.get(move.name) != move.new:
                     wrong = f"is not where the {intent.algorithm} placement wants it"
             case ChangeReplicationFactor() | Balance():
                 pass
@@ -382,7 +382,7 @@ class _Judge:
             wrong = self._broken_promise(name.topic, members)
             if wrong and self._open(row) and members:
                 self._report("promise", name, f"{wrong}, and the plan does not admit it")
-        for name, wanted_list in self.placed.items():
+        for name, wanted_list in self.kafka_placements.items():
             if (new.get(name) or self.state.target(self.rows[name])) != wanted_list:
                 self._report("promise", name, "is not placed as was asked, and the plan does not admit it")
         self.found += self.topics.unkept()

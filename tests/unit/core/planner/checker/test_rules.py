@@ -28,7 +28,7 @@ from ballast.core.planner import (
 )
 from ballast.core.planner.checker.checker import NAMED, check, demand_possible, demand_sound
 from ballast.core.planner.intents import Place
-from ballast.core.planner.place import kafkas_lists
+from ballast.core.planner.place import kafka_placements
 from ballast.core.planner.policy import Capacity
 from ballast.errors import Infeasible, PlanRejected
 
@@ -480,7 +480,7 @@ def test_where_kafka_places_each_list_is_the_one_that_it_gives() -> None:
 def test_where_kafka_places_a_broker_that_is_left_out_may_be_left() -> None:
     """The brokers of the selection are those that the lists are made of."""
     intent = Place(selection=Selection(topics="v", exclude_brokers="1"), start=0, shift=0)
-    ((name, new),) = kafkas_lists(cluster(), intent, POLICY, 0).items()
+    ((name, new),) = kafka_placements(cluster(), intent, POLICY, 0).items()
     assert 1 not in new
     assert found(move(str(name), *new), intent=intent) == []
 
