@@ -16,7 +16,7 @@ from ballast.core.plan import Place
 from ballast.core.throttles import LOG_DIR_RATE
 from ballast.executor.driver.look import partition_sizes
 from ballast.executor.machine.observation import Disks
-from ballast.executor.machine.scheduling.room import coming_of_others
+from ballast.executor.machine.scheduling.room import bytes_to_arrive_of_others
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sandbox import Sandbox, SandboxSpec
 
@@ -97,7 +97,7 @@ def test_a_copy_of_the_stock_tool_takes_room_in_the_log_dir_that_it_goes_to(at: 
 
     def coming() -> dict[Place, int]:
         state = at.cluster.snapshot()
-        return dict(coming_of_others(at.cluster.reassignments(), partition_sizes(state), Disks(state)).bytes)
+        return dict(bytes_to_arrive_of_others(at.cluster.reassignments(), partition_sizes(state), Disks(state)).bytes)
 
     assert coming() == {}
     assert stock(at, "--execute", "--reassignment-json-file", path, *SLOW).code == 0

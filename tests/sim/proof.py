@@ -25,7 +25,7 @@ from ballast.core.throttles import LISTS
 from ballast.errors import Fenced, LockHeld, Refused, Unavailable
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Happening, Listener, RunResult
-from ballast.executor.driver.pauses import passes
+from ballast.executor.driver.pauses import is_transient
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import MoveRun, Now, Run
@@ -122,7 +122,7 @@ class Proof:
             return False
         except (Unavailable, Refused) as failure:
             # The command ends with "try again", which is what the next life does.
-            self.require(passes(failure), str(failure))
+            self.require(is_transient(failure), str(failure))
             self.clock.sleep(5)
             return False
         finally:
@@ -149,10 +149,10 @@ class Proof:
         result = None
         if self.runs():
             for run in driver.open_runs():
-                result = driver.go_back(driver.resume(run))
+                result = driver.roll_back_if_asked(driver.resume(run))
                 self.results.append(result)
         else:
-            result = driver.go_back(driver.execute(self.plan, self.policy, run_id=RUN_ID))
+            result = driver.roll_back_if_asked(driver.execute(self.plan, self.policy, run_id=RUN_ID))
             self.results.append(result)
         while driver.restore_throttles():
             self.clock.sleep(10)

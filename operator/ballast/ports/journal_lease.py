@@ -46,8 +46,8 @@ class HeldLease:
         self._surely_until_s = float("-inf")
         self._renew_from_s = float("-inf")
 
-    def extend(self, began_s: float) -> None:
-        """A beat whose writing began then is now in the journal."""
+    def record_renewal(self, began_s: float) -> None:
+        """The beat whose writing began then is in the journal: the lease runs from that moment."""
         self._surely_until_s = began_s + self._lease_s
         self._renew_from_s = began_s + self._lease_s * RENEW_AT
 

@@ -242,7 +242,7 @@ class MemoryJournal:
         for key, data in [*entries, (LEASE_KEY, encode_lease(holder, self._beat))]:
             self._store.write(key, data)
             self._view.apply(key, data)
-        self._held.extend(began)
+        self._held.record_renewal(began)
 
     def _require_holder(self) -> Holder:
         if self._holder is None:

@@ -52,11 +52,11 @@ class Writer:
 
     def apply(self, plan: Plan, policy: ExecutionPolicy, *, run_id: str, unclean: bool = False) -> RunResult:
         """Carry a plan out, and roll it back when a person asked for that on the way."""
-        return self.driver.go_back(self.driver.execute(plan, policy, run_id=run_id, unclean=unclean))
+        return self.driver.roll_back_if_asked(self.driver.execute(plan, policy, run_id=run_id, unclean=unclean))
 
     def resume(self, run: Run) -> RunResult:
         """Go on with a run that was left."""
-        return self.driver.go_back(self.driver.resume(run))
+        return self.driver.roll_back_if_asked(self.driver.resume(run))
 
     def rollback(self, run: Run) -> RunResult:
         """Put back what a run that has ended did, under the policy that it had; refused where that is not known whole."""

@@ -151,7 +151,7 @@ class FileJournal:
             self._append(file, [*stale, *known.items()])
             self._lost = None
             self._beat += 1
-        self._held.extend(began)
+        self._held.record_renewal(began)
 
     def remove(self) -> None:
         """Delete the file; one that another process put in its place stays."""
@@ -200,7 +200,7 @@ class FileJournal:
         self._append(file, [(_EPOCH, str(epoch).encode()), (LEASE_KEY, lease)])
         self._epoch, self._holder, self._beat, self._lost = epoch, holder, 0, None
         self._held = HeldLease(holder.lease_s)
-        self._held.extend(began)
+        self._held.record_renewal(began)
         return holder
 
     def _write(self, entries: Sequence[Entry]) -> None:
@@ -213,7 +213,7 @@ class FileJournal:
             self._beat += 1
             if self._read_to[1] > self._compact_from_bytes:
                 self._compact()
-        self._held.extend(began)
+        self._held.record_renewal(began)
 
     def _require_ours(self) -> None:
         """Raise where the file is another one, or where another process holds the lock in it."""

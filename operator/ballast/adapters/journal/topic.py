@@ -462,7 +462,7 @@ class TopicJournal:
     def _take_in(self, transaction: Transaction, placed: Sequence[int]) -> None:
         """What was committed is read by now: the only writer knows what the journal says without reading its own words back."""
         self._beat += 1
-        self._held.extend(transaction.began_s)
+        self._held.record_renewal(transaction.began_s)
         for key, data in transaction.entries:
             self._view.apply(key, data)
         for offset in placed:

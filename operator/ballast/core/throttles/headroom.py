@@ -33,7 +33,7 @@ def busiest_side(state: ClusterState, growth: Mapping[TopicPartition, float]) ->
     return {b.id: max(coming[b.id], going[b.id]) for b in state.brokers}
 
 
-def untold(state: ClusterState, growth: Mapping[TopicPartition, float]) -> frozenset[int]:
+def brokers_of_unknown_growth(state: ClusterState, growth: Mapping[TopicPartition, float]) -> frozenset[int]:
     """Brokers that lead a partition of which it is not known how fast it grows: more may go through them than is seen."""
     p = state.partitions
     rows = [state.index[name] for name in state.index.keys() - growth.keys()]

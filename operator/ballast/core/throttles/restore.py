@@ -7,7 +7,7 @@ import shlex
 from ballast.core.throttles.settings import LISTS, Ledger, LedgerEntry, Setting, parse_list
 
 
-def repay_commands(ledger: Ledger, server: str) -> list[str]:
+def restore_commands(ledger: Ledger, server: str) -> list[str]:
     """One ``kafka-configs`` line for each setting that is owed: a rate goes back to the value from before us, or to none.
 
     A list is only shown, with our entries beside it: the tool sets a list as a whole, and others may have added to it since.

@@ -93,7 +93,7 @@ class DriverRunController:
         )
 
         def carry(driver: Driver) -> None:
-            driver.go_back(driver.execute(plan, self._parts.policy(), run_id=run_id))
+            driver.roll_back_if_asked(driver.execute(plan, self._parts.policy(), run_id=run_id))
 
         self._begin(carry, self._new_driver(), begun)
         return run_id
@@ -225,7 +225,7 @@ class DriverRunController:
 
     def _resume_all(self, driver: Driver) -> None:
         for run in driver.open_runs():
-            driver.go_back(driver.resume(run))
+            driver.roll_back_if_asked(driver.resume(run))
         for setting in not_restored(driver.restore_throttles()):
             say(log, f"Throttle not yet removed: {setting}", level=logging.WARNING)
 
@@ -257,7 +257,7 @@ class DriverRunController:
         """A new one for another attempt; what a person asked for meanwhile holds for that as well."""
         assert self._driver is not None
         before, self._driver = self._driver, self._new_driver()
-        for asked, meant in before.unheard():
+        for asked, meant in before.pending_commands():
             self._driver.ask(asked.command, run=meant, by=asked.by)
         if self._leaving:
             # It was said to the one before.

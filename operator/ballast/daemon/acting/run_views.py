@@ -12,7 +12,7 @@ from ballast.core.plan.work import work_of
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
 from ballast.core.wording import human_elections, human_many
 from ballast.daemon.context.view import MoveView, RunView
-from ballast.executor.journal.history import RunSummary, half_open, load_ended
+from ballast.executor.journal.history import RunSummary, find_unreadable_open_runs, load_ended
 from ballast.executor.journal.ledger import load_ledger
 from ballast.executor.journal.records import Parsed, Unreadable, load_open_runs, names_in_flight
 from ballast.executor.machine.progress import Progress, done_of, total_of
@@ -102,7 +102,7 @@ def journal_view_of(records: Sequence[Record], clock: Clock, parsed: ParsedJourn
     ended = load_ended(records, parsed.headers)
     return JournalView(
         history=past_runs(ended.runs),
-        skipped={**ended.skipped, **half_open(records, left)},
+        skipped={**ended.skipped, **find_unreadable_open_runs(records, left)},
         open=run_view(left[0]) if left else None,
         throttles_to_restore=throttles_to_restore(records),
         moving=names_in_flight(records),

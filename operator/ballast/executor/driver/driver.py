@@ -19,7 +19,7 @@ from typing import Final
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import DesiredThrottles, Ledger, Setting, brokers_involved
-from ballast.core.throttles.restore import repay_commands
+from ballast.core.throttles.restore import restore_commands
 from ballast.core.wording import human_many
 from ballast.errors import BallastError, JournalLost, Refused, Unavailable
 from ballast.executor.driver.commands import Commands, take_requests
@@ -41,11 +41,11 @@ from ballast.executor.driver.journal_replication import keep_replicated
 from ballast.executor.driver.look import Looker
 from ballast.executor.driver.notes import Note
 from ballast.executor.driver.pace import measurable, pace_of, with_growth
-from ballast.executor.driver.pauses import passes, pause_until_next_s, stand_still, wait
+from ballast.executor.driver.pauses import is_transient, pause_until_next_s, wait, wait_until_listings_agree
 from ballast.executor.driver.recheck import first_failures, recheck
 from ballast.executor.driver.term import OneTerm
 from ballast.executor.journal.history import expire
-from ballast.executor.journal.keeping import JournalKeeping, repay_from_memory
+from ballast.executor.journal.keeping import JournalKeeping, restore_from_memory
 from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merge
 from ballast.executor.journal.records import changes, dump_run, load_open_runs
 from ballast.executor.machine.decide import wanted_throttle
@@ -105,7 +105,7 @@ class Driver:
         self._run: Run | None = None
         self._written: Run | None = None
         self._looker: Looker | None = None
-        self._keeping = JournalKeeping(self._journal, clock, self._note, self.by_hand)
+        self._keeping = JournalKeeping(self._journal, clock, self._note, self.restore_commands)
 
     # --- what others may call, from any thread
 
@@ -117,8 +117,8 @@ class Driver:
         """
         self._commands.add(Asked(command, by), run)
 
-    def unheard(self) -> list[tuple[Asked, str | None]]:
-        """Commands that no look has taken up, for the process that continues the run; they are this driver's no longer."""
+    def pending_commands(self) -> list[tuple[Asked, str | None]]:
+        """Take the commands that no look has taken up, for the driver that continues the run."""
         return list(self._commands.take())
 
     def leave(self) -> None:
@@ -137,9 +137,9 @@ class Driver:
         """End with ``Unavailable`` when the cluster has not answered for this long; the run stays open in the journal."""
         self._endures_s = seconds
 
-    def by_hand(self) -> list[str]:
-        """The commands that put back every throttle setting that this process still owes, from memory."""
-        return repay_commands(dict(self._throttler.ledger), self._server)
+    def restore_commands(self) -> list[str]:
+        """The commands by which a person restores every throttle setting that this process has changed, from memory."""
+        return restore_commands(dict(self._throttler.ledger), self._server)
 
     def throttles_to_restore(self) -> tuple[Setting, ...]:
         """The throttle settings that this process has set and not yet put back."""
@@ -165,7 +165,7 @@ class Driver:
         self._journal.begin()
         self._commands.at_hand = run_id
         self._look_ahead(policy, plan.moves)
-        stand_still(self._cluster, self._journal, self._clock, self._leave.is_set)
+        wait_until_listings_agree(self._cluster, self._journal, self._clock, self._leave.is_set)
         if not self._leave.is_set():
             keep_replicated(
                 self._cluster, self._journal, self._clock, plan=plan, note=self._note, leaving=self._leave.is_set
@@ -184,13 +184,13 @@ class Driver:
         self._journal.begin()
         self._commands.at_hand = run.id
         self._look_ahead(run.policy, [m.move for m in run.open_moves])
-        stand_still(self._cluster, self._journal, self._clock, self._leave.is_set)
+        wait_until_listings_agree(self._cluster, self._journal, self._clock, self._leave.is_set)
         return self._carry(
             resume(run, self._now()), resumed=not all(isinstance(m.stage, Planned) for m in run.moves.values())
         )
 
-    def go_back(self, result: RunResult) -> RunResult:
-        """Carry out the rollback that was asked for while this run was cancelled; its result where there is none."""
+    def roll_back_if_asked(self, result: RunResult) -> RunResult:
+        """Carry out the rollback that was asked for while this run was cancelled; without one, return ``result`` as it is."""
         if result.rollback_wanted:
             for run in self.open_runs():
                 if run.undoes == result.run_id:
@@ -272,7 +272,7 @@ class Driver:
         while not self._current.ended and not self._leave.is_set():
             try:
                 if wait(self._cluster, self._clock, pause_s, look_s):
-                    looker.expect_isr_changes()
+                    looker.read_isrs_next()
                 if self._keeping.renew(self._doing()) and self._clock.monotonic_s() - asked_s >= REQUESTS_EVERY_S:
                     self._take_requests()
                     asked_s = self._clock.monotonic_s()
@@ -283,13 +283,13 @@ class Driver:
                 look_s = self._clock.monotonic_s() - began_look_s
                 self._feed(Observed(picture))
                 if self._current.verdicts:
-                    looker.hurry()
+                    looker.read_sooner()
                 self._write([])
                 pause_s, heard_s = pause_until_next_s(self._current, look_s, self._now()), self._clock.monotonic_s()
             except JournalLost as lost:
                 self._mend(lost)
             except (Unavailable, Refused) as failure:
-                if not passes(failure) or self._clock.monotonic_s() - heard_s > self._endures_s:
+                if not is_transient(failure) or self._clock.monotonic_s() - heard_s > self._endures_s:
                     raise
                 self._note(Note("tried-again", {"error": failure.id, "message": failure.message}))
                 pause_s = min(max(pause_s * 2, run.policy.poll_s), BACK_OFF_S)
@@ -361,7 +361,7 @@ class Driver:
             self._mend(lost)
             return Unanswered(effect, lost.message)
         except (Unavailable, Refused) as failure:
-            if passes(failure):
+            if is_transient(failure):
                 self._note(Note("unanswered", {"effect": effect.kind, "error": failure.id, "message": failure.message}))
                 return Unanswered(effect, failure.message)
             if isinstance(failure, Refused):
@@ -464,7 +464,7 @@ class Driver:
             self._mend(lost)
             if self._keeping.gone is None:
                 return self._journal_result(began_s)
-            repay_from_memory(self._cluster, self._throttler, self._current, self._others, self._note)
+            restore_from_memory(self._cluster, self._throttler, self._current, self._others, self._note)
             failure: BallastError = lost
         except Unavailable as silence:
             if not silence.retryable or not self._leave.is_set():
@@ -472,8 +472,8 @@ class Driver:
             failure = silence
         run = self._current
         self._note(Note("not-in-journal", {"run": run.id, "error": failure.id, "message": failure.message}))
-        self._keeping.tell_by_hand()
-        return self._leave_run(run, began_s, by_hand=tuple(self.by_hand()))
+        self._keeping.tell_restore_commands()
+        return self._leave_run(run, began_s, by_hand=tuple(self.restore_commands()))
 
     def _leave_run(self, run: Run, began_s: float, *, by_hand: tuple[str, ...] = ()) -> RunResult:
         """The result of a run that this process leaves, with every throttle setting that is owed."""

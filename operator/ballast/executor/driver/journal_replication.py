@@ -61,7 +61,7 @@ def keep_replicated(
                 else:
                     note(Note("journal-not-replicated", {"topic": name.topic, "outcome": outcome}))
                     begun.pop(name.topic)
-        if begun and _await_copied(cluster, journal, clock, begun, leaving):
+        if begun and _wait_until_in_sync(cluster, journal, clock, begun, leaving):
             _raise_min_isr(cluster, journal, begun)
             journal.append([Record(KEY, None)])
     except Fenced:
@@ -110,10 +110,10 @@ def _read_begun(journal: Journal | OneTerm) -> dict[str, int]:
     return {}
 
 
-def _await_copied(
+def _wait_until_in_sync(
     cluster: Cluster, journal: Journal | OneTerm, clock: Clock, counts: Mapping[str, int], leaving: Callable[[], bool]
 ) -> bool:
-    """Are all replicas in sync? The journal is small, so that it is worth a short wait."""
+    """Wait a moment until all replicas are in sync, which the journal soon is, being small; False where they are not by then."""
     names = [TopicPartition(topic, 0) for topic in counts]
     deadline = clock.monotonic_s() + COPIED_WITHIN_S
     while True:

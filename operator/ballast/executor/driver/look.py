@@ -23,7 +23,7 @@ from ballast.ports.cluster import BrokerLogs, ClusterReader, Reassignment
 from ballast.ports.time import Clock
 
 FULL_EVERY_S: Final = 60.0
-HURRY_S: Final = 2.0
+REFUSAL_AGE_S: Final = 2.0
 """Age of the reading that a refusal is judged by again."""
 SHARE_OF_TIME: Final = 10.0
 """A reading that took t seconds is not repeated within this many times t."""
@@ -40,16 +40,16 @@ class _Cadence:
     def due(self, now_s: float) -> bool:
         return now_s >= self._next_s
 
-    def took(self, began_s: float, ended_s: float) -> None:
+    def record_reading(self, began_s: float, ended_s: float) -> None:
         self._cost_s = ended_s - began_s
-        self.covered(ended_s)
+        self.count_as_read(ended_s)
 
-    def covered(self, ended_s: float) -> None:
-        """Another reading told the same, at its own cost."""
+    def count_as_read(self, ended_s: float) -> None:
+        """Another reading told the same; what it cost says nothing of this kind's."""
         self.ended_s = ended_s
         self._next_s = ended_s + max(self._every_s, self._cost_s * SHARE_OF_TIME)
 
-    def hurry(self, every_s: float) -> None:
+    def read_sooner(self, every_s: float) -> None:
         self._next_s = min(self._next_s, self.ended_s + max(every_s, self._cost_s * SHARE_OF_TIME))
 
 
@@ -98,16 +98,16 @@ class Looker:
             self._full_s = now_s
             self._shown = Disks(self._slow, now_s)
             self._sizes = partition_sizes(self._slow)
-            self._full.took(now_s, self._clock.monotonic_s())
+            self._full.record_reading(now_s, self._clock.monotonic_s())
             if before:
                 self._growth = growth(before, self._sizes, self._full.ended_s - since_s)
-            self._light.covered(self._full.ended_s)
+            self._light.count_as_read(self._full.ended_s)
         elif self._light.due(now_s):
             light = self._cluster.snapshot(log_dirs=False, configs=False)
             assert self._slow is not None
             self._shown = Disks(self._slow, self._full_s, dict(self._disks))
             self._state = with_slow_facts(light, self._slow, {b: logs.dirs for b, (_, logs) in self._disks.items()})
-            self._light.took(now_s, self._clock.monotonic_s())
+            self._light.record_reading(now_s, self._clock.monotonic_s())
         return self._state
 
     @property
@@ -115,13 +115,13 @@ class Looker:
         """The last whole-cluster reading, however old."""
         return self._state
 
-    def hurry(self) -> None:
-        """Something is refused: it is to be judged by fresher facts than usual."""
-        self._light.hurry(HURRY_S)
+    def read_sooner(self) -> None:
+        """Make the next light reading due sooner than usual: a move is refused, and is to be judged again by fresher facts."""
+        self._light.read_sooner(REFUSAL_AGE_S)
 
-    def expect_isr_changes(self) -> None:
-        """The cluster tells that ISRs are others than before: the next look reads them all."""
-        self._light.hurry(0.0)
+    def read_isrs_next(self) -> None:
+        """Have the next look read every ISR: the cluster told that some have changed."""
+        self._light.read_sooner(0.0)
 
     def look(self, needs: Needs) -> Picture:
         """One look; partitions are read before the list, so that an ended move is never called gone too early."""
@@ -163,7 +163,7 @@ class Looker:
         if self._foreign != foreign.keys() or self._others.due(now_s):
             self._rates_of_others = rates_of_others(self._cluster, foreign, self._ledger())
             self._foreign = frozenset(foreign)
-            self._others.took(now_s, self._clock.monotonic_s())
+            self._others.record_reading(now_s, self._clock.monotonic_s())
         return self._rates_of_others
 
     def _read_logs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs] | None:
@@ -171,7 +171,7 @@ class Looker:
         if not brokers or not self._logs.due(now_s):
             return None
         logs = self._cluster.log_dirs(brokers)
-        self._logs.took(now_s, self._clock.monotonic_s())
+        self._logs.record_reading(now_s, self._clock.monotonic_s())
         self._disks.update({broker: (now_s, answer) for broker, answer in logs.items()})
         return logs
 

@@ -55,8 +55,8 @@ def wait(cluster: ClusterReader, clock: Clock, pause_s: float, look_s: float) ->
     return cluster.await_change(clock, pause_s - owed_s)
 
 
-def passes(failure: BallastError) -> bool:
-    """May the same question be answered later?
+def is_transient(failure: BallastError) -> bool:
+    """Is it worth trying again later?
 
     A broker that fails for a reason of its own (``UNKNOWN_SERVER_ERROR``, ``STALE_BROKER_EPOCH``) says no like one that will
     never say yes.  A run that stands in the journal must not be left by its process for that.
@@ -66,7 +66,9 @@ def passes(failure: BallastError) -> bool:
     )
 
 
-def stand_still(cluster: ClusterReader, journal: Journal | OneTerm, clock: Clock, leaving: Callable[[], bool]) -> None:
+def wait_until_listings_agree(
+    cluster: ClusterReader, journal: Journal | OneTerm, clock: Clock, leaving: Callable[[], bool]
+) -> None:
     """Wait until two listings agree: a predecessor's last send may still be on its way.
 
     It can only repeat what the journal holds, so moves of others do not count, however many they start.  Reassignments end

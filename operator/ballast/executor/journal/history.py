@@ -88,11 +88,11 @@ def load_summaries(records: Sequence[Record], now: Now) -> History:
     """Every run in the journal; no move of one that has ended is read."""
     left, ended = load_open_runs(records, now), load_ended(records)
     found = [*map(summarise, left), *ended.runs]
-    return History(tuple(sorted(found, key=_age)), {**ended.skipped, **half_open(records, left)})
+    return History(tuple(sorted(found, key=_age)), {**ended.skipped, **find_unreadable_open_runs(records, left)})
 
 
-def half_open(records: Sequence[Record], left: Iterable[Run]) -> dict[str, Unreadable]:
-    """Why open runs that are not among those that were loaded cannot be acted upon, by their ids."""
+def find_unreadable_open_runs(records: Sequence[Record], left: Iterable[Run]) -> dict[str, Unreadable]:
+    """By id, why open runs that are not among the loaded ones (``left``) cannot be resumed."""
     return dict.fromkeys(sorted(run_ids(records, ended=False) - {run.id for run in left}), STRIPPED)
 
 

@@ -31,12 +31,16 @@ class JournalKeeping:
     """One run's dealings with a journal that fails."""
 
     def __init__(
-        self, journal: Journal | OneTerm, clock: Clock, note: Callable[[Note], None], by_hand: Callable[[], list[str]]
+        self,
+        journal: Journal | OneTerm,
+        clock: Clock,
+        note: Callable[[Note], None],
+        restore_commands: Callable[[], list[str]],
     ) -> None:
         self._journal = journal
         self._clock = clock
         self._note = note
-        self._by_hand = by_hand
+        self._restore_commands = restore_commands
         self.gone: JournalLost | None = None
         """How it was lost, until it is made again."""
         self._silent_since_s: float | None = None
@@ -63,7 +67,7 @@ class JournalKeeping:
             return
         self._told = True
         self._note(Note("journal-silent", {"silent_s": now - since, "error": silence.id, "message": silence.message}))
-        self.tell_by_hand()
+        self.tell_restore_commands()
 
     def require_in_time(self, began_s: float) -> None:
         """Raise ``Unavailable`` where writing an intent took so long that the cluster may have become another one.
@@ -86,7 +90,7 @@ class JournalKeeping:
         """
         if self.gone is None or self.gone.how != lost.how:
             self._note(Note("journal-lost", {"how": lost.how, "message": str(lost)}))
-            self.tell_by_hand()
+            self.tell_restore_commands()
         self.gone = lost
         if not alone:
             raise lost
@@ -101,19 +105,19 @@ class JournalKeeping:
             self._note(Note("journal-recreated"))
         return True
 
-    def tell_by_hand(self) -> None:
-        """How a person puts back what is owed, should this process end."""
-        commands = self._by_hand()
+    def tell_restore_commands(self) -> None:
+        """Tell the commands by which a person restores the throttle settings, should this process end."""
+        commands = self._restore_commands()
         if commands:
             self._note(Note("restore-by-hand"))
         for command in commands:
             self._note(Note("restore-command", {"command": command}))
 
 
-def repay_from_memory(
+def restore_from_memory(
     cluster: Cluster, throttler: Throttler, run: Run, others: DesiredThrottles, note: Callable[[Note], None]
 ) -> None:
-    """Put back what no move in progress needs: no journal is left from which another process would."""
+    """Restore the throttle settings that no move in progress needs: without a journal no other process can."""
     owed: dict[Setting, Outcome] = {}
     # The ledger is the same one; the lock that it would renew went with the journal.
     throttler = replace(throttler, renew=lambda: None)

@@ -108,7 +108,7 @@ def _cancel(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
             if stage.cancel_at_s > now.s or name not in picture.reassignments or state is None:
                 continue
             back = stage.way_back or m.move.old
-            why = _keeps_from_cancel(name, back, state, picture)
+            why = _why_not_cancel(name, back, state, picture)
             if why is None:
                 changed[name] = move_to(m, Cancelling(stage.way_back, stage.raced), now, m.note)
                 targets[name] = None
@@ -118,10 +118,10 @@ def _cancel(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
     return with_moves(run, changed)
 
 
-def _keeps_from_cancel(
+def _why_not_cancel(
     name: TopicPartition, back: tuple[int, ...], state: PartitionState, picture: Picture
 ) -> Note | None:
-    """Why the old list is not to be given back now: it would have no leader, or stop writes that are taken."""
+    """Why the move is not cancelled now: the old replicas would have no leader, or refuse writes that are taken; None where it may be."""
     if not guards.cancel_is_safe(back, state.isr, picture.alive):
         return note("cancel-unsafe", replicas=back)
     needed = UNKNOWN if picture.state is None else min_isr_of(picture.state, name, len(back))

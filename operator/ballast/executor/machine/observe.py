@@ -12,7 +12,7 @@ from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.executor.machine.notes import Note, note
 from ballast.executor.machine.observation import Picture, target
 from ballast.executor.machine.patience import mark, overdue
-from ballast.executor.machine.relocation import between_dirs, copies_seen, find_stopped
+from ballast.executor.machine.relocation import brokers_seen_with_copy, count_log_dir_bytes, find_lost_copy
 from ballast.executor.machine.run import ElectionStage, MoveRun, Now, Phase, Run, with_moves
 from ballast.executor.machine.stages import (
     Cancelling,
@@ -91,9 +91,9 @@ def _observe_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     seen = _progress(run, seen, picture, now)
     match seen.stage:
         case Moving() | Stalled() as stage:
-            return _stall(run, seen, stage, picture, now)
+            return _note_stall(run, seen, stage, picture, now)
         case Relocating() as stage:
-            return _stand(run, seen, stage, picture, now)
+            return _note_slow_dir_copy(run, seen, stage, picture, now)
     return seen
 
 
@@ -153,7 +153,7 @@ def _replicas_note(m: MoveRun, code: str, replicas: tuple[int, ...]) -> Note:
 def _judge_waiting(m: MoveRun, look: _Look) -> MoveRun:
     """Planned or throttled: the very same move may be in progress already."""
     if _listed(m, look.picture) and m.move.old != m.move.new:
-        return move_to(m, Moving(way_back=_way_back(m, look)), look.now, note("followed"))
+        return move_to(m, Moving(way_back=_replicas_after_cancel(m, look)), look.now, note("followed"))
     return m
 
 
@@ -181,7 +181,7 @@ def _judge_begun(m: MoveRun, look: _Look) -> MoveRun:
     replica count as well.  Only a submission that this process knows to be its own is cancelled.  Before KIP-455 the list does
     not tell what a move began with.
     """
-    state, way_back = look.picture.state, _way_back(m, look)
+    state, way_back = look.picture.state, _replicas_after_cancel(m, look)
     told = state is not None and "reassign" in state.api and not m.unconfirmed
     if not told or set(way_back) in (set(m.move.old), set(m.move.new)):
         return move_to(m, Moving(way_back=way_back), look.now)
@@ -205,13 +205,13 @@ def _judge_moving(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
 
 
 def _judge_listed(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
-    way_back = _way_back(m, look)
+    way_back = _replicas_after_cancel(m, look)
     if way_back == stage.way_back and stage.unlisted_since_s is None:
         return m
     return replace(m, stage=replace(stage, way_back=way_back, unlisted_since_s=None))
 
 
-def _way_back(m: MoveRun, look: _Look) -> tuple[int, ...]:
+def _replicas_after_cancel(m: MoveRun, look: _Look) -> tuple[int, ...]:
     """The replicas that a cancel would leave: the union without what is being added."""
     listed = look.picture.reassignments[m.move.name]
     return tuple(b for b in listed.replicas if b not in listed.adding)
@@ -259,7 +259,7 @@ def _judge_restoring(m: MoveRun, stage: Restoring, look: _Look) -> MoveRun:
         if not _listed(m, look.picture):
             return _fail_overridden(m, look.picture, look.now)
         # A submission without an answer came after the cancel.
-        return move_to(m, Moving(way_back=_way_back(m, look)), look.now, note("reassignment-reappeared"))
+        return move_to(m, Moving(way_back=_replicas_after_cancel(m, look)), look.now, note("reassignment-reappeared"))
     # A submission that may still arrive would start the move again: then the list is watched here as well.
     quiet = not m.unconfirmed or look.now.s - m.entered_s >= look.run.policy.submit_grace_s
     if quiet and listed is None and look.state.replicas == m.move.old:
@@ -308,10 +308,10 @@ def _judge_relocating(m: MoveRun, stage: Relocating, look: _Look) -> MoveRun:
         unknown = m.move.named_dirs.keys() - look.picture.logs.keys()
         return m if unknown else move_to(m, Moved(), look.now)
     ours = stage.given_up or look.run.phase is Phase.CANCELLING
-    stopped = None if ours else find_stopped(m, stage, look.picture)
+    stopped = None if ours else find_lost_copy(m, stage, look.picture)
     if stopped is not None:
         return move_to(m, Failed("log-dir"), look.now, note("copy-gone", broker=stopped))
-    seen_on = copies_seen(m, stage, look.picture)
+    seen_on = brokers_seen_with_copy(m, stage, look.picture)
     return m if seen_on == stage.seen_on else replace(m, stage=replace(stage, seen_on=seen_on))
 
 
@@ -350,7 +350,7 @@ def _count_copied(m: MoveRun, picture: Picture) -> tuple[int, int | None]:
     if isinstance(m.stage, Relocating) or not m.move.adding:
         # What has come from other brokers has arrived; what belongs in other log dirs comes on top of it.
         size = max(picture.sizes.get(m.move.name, UNKNOWN), m.move.size_bytes)
-        figures = between_dirs(m, picture)
+        figures = count_log_dir_bytes(m, picture)
         if figures is None or (m.move.adding and size == UNKNOWN):
             return m.copied_bytes, m.total_bytes
         arrived = size * len(m.move.adding) if m.move.adding else 0
@@ -365,7 +365,7 @@ def _count_copied(m: MoveRun, picture: Picture) -> tuple[int, int | None]:
     return sum(r.size_bytes for of in places for r in of), total
 
 
-def _stall(run: Run, m: MoveRun, stage: Moving | Stalled, picture: Picture, now: Now) -> MoveRun:
+def _note_stall(run: Run, m: MoveRun, stage: Moving | Stalled, picture: Picture, now: Now) -> MoveRun:
     """Named as stalled when nothing has arrived for too long or too little in its time; as moving again when neither is so.
 
     Judged when something new is known of its destinations: they were read, or one is down and cannot be.
@@ -389,8 +389,8 @@ def _stall(run: Run, m: MoveRun, stage: Moving | Stalled, picture: Picture, now:
     return m if cause.code == stage.cause else replace(m, stage=replace(stage, cause=cause.code), note=cause)
 
 
-def _stand(run: Run, m: MoveRun, stage: Relocating, picture: Picture, now: Now) -> MoveRun:
-    """The same for copies between log dirs, which have no stage of their own for it; what was given up stays so."""
+def _note_slow_dir_copy(run: Run, m: MoveRun, stage: Relocating, picture: Picture, now: Now) -> MoveRun:
+    """``_note_stall`` for copies between log dirs, which have no stage of their own for it; what was given up stays so."""
     unread = picture.logs is None and not picture.alive.isdisjoint(m.move.named_dirs)
     if unread or stage.given_up or run.phase is Phase.CANCELLING:
         return m

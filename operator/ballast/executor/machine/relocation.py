@@ -38,7 +38,9 @@ def stop_copies(
     m = replace(m, stage=stage)
     if stage.retry_at_s > now.s:
         return m
-    orders = {b: home for b, path in wanted.items() if b in logs and (home := home_of(logs[b], m.move.name, path))}
+    orders = {
+        b: home for b, path in wanted.items() if b in logs and (home := source_log_dir(logs[b], m.move.name, path))
+    }
     if orders:
         places.update({(m.move.name, b): home for b, home in orders.items()})
         return replace(m, stage=replace(stage, retry_at_s=now.s + QUIET_S))
@@ -53,7 +55,7 @@ def stop_copies(
     return move_to(m, Failed("log-dir"), now, why or note("log-dirs-cancelled"))
 
 
-def home_of(logs: BrokerLogs, name: TopicPartition, copied_to: str) -> str | None:
+def source_log_dir(logs: BrokerLogs, name: TopicPartition, copied_to: str) -> str | None:
     """Where a replica lies that the broker is copying to this log dir; None where it is making no such copy."""
     places = logs.replicas.get(name, ())
     if not any(p.is_future and p.log_dir == copied_to for p in places):
@@ -61,7 +63,7 @@ def home_of(logs: BrokerLogs, name: TopicPartition, copied_to: str) -> str | Non
     return next((p.log_dir for p in places if not p.is_future), None)
 
 
-def between_dirs(m: MoveRun, picture: Picture) -> tuple[int, int] | None:
+def count_log_dir_bytes(m: MoveRun, picture: Picture) -> tuple[int, int] | None:
     """Bytes in the log dirs asked for, and bytes that belong there; None where a broker concerned was not read."""
     done = total = 0
     for broker, path in zip(m.move.new, m.move.log_dirs or (), strict=False):
@@ -77,13 +79,13 @@ def between_dirs(m: MoveRun, picture: Picture) -> tuple[int, int] | None:
     return done, total
 
 
-def copies_seen(m: MoveRun, stage: Relocating, picture: Picture) -> frozenset[int]:
+def brokers_seen_with_copy(m: MoveRun, stage: Relocating, picture: Picture) -> frozenset[int]:
     """The brokers on which the replica, or a copy of it, was ever seen in the log dir asked for."""
     logs = picture.logs or {}
     return stage.seen_on | {b for b, path in m.move.named_dirs.items() if b in logs and _is_in(logs[b], m, path)}
 
 
-def find_stopped(m: MoveRun, stage: Relocating, picture: Picture) -> int | None:
+def find_lost_copy(m: MoveRun, stage: Relocating, picture: Picture) -> int | None:
     """The broker on which a copy that had been seen is gone without having arrived: not ours to begin again.
 
     A copy that was never seen may have been ordered in vain, and is ordered again.

@@ -22,7 +22,7 @@ def rollback_plan(run: Run) -> Plan:
     Moves that found the partition in place already were not the run's doing and stay.  So do log dirs: where replicas lay
     before is not in the plan.
     """
-    done = sorted((m for m in run.moves.values() if _arrived(m)), key=lambda m: m.since_ms)
+    done = sorted((m for m in run.moves.values() if _has_arrived(m)), key=lambda m: m.since_ms)
     moves = tuple(
         Move(
             topic=m.move.topic,
@@ -50,7 +50,7 @@ def rollback_plan(run: Run) -> Plan:
 
 def refilled_brokers(run: Run) -> frozenset[int]:
     """The brokers that would get replicas again by undoing this run: moves that have arrived, and those that may before they end."""
-    left = {b for m in run.moves.values() if _arrived(m) or _may_arrive(m) for b in m.move.removing}
+    left = {b for m in run.moves.values() if _has_arrived(m) or _may_arrive(m) for b in m.move.removing}
     return frozenset(left)
 
 
@@ -58,7 +58,7 @@ def _may_arrive(m: MoveRun) -> bool:
     return isinstance(m.stage, InFlight | Moved | Unthrottled) and not isinstance(m.stage, Cancelling)
 
 
-def _arrived(m: MoveRun) -> bool:
+def _has_arrived(m: MoveRun) -> bool:
     match m.stage:
         case Failed(outcome):
             return outcome in ARRIVED_ALL_THE_SAME

@@ -76,8 +76,8 @@ def stall_cause(run: Run, m: MoveRun, picture: Picture, *, too_slow: Note | None
     return next(cause for judge in _JUDGES if (cause := judge(case)) is not None)
 
 
-def _between_dirs(case: _Case) -> Note | None:
-    """A replica that is to change its log dir needs nothing but its own broker."""
+def _log_dir_copy(case: _Case) -> Note | None:
+    """Causes of a copy between log dirs, which needs nothing but its own broker."""
     m, picture = case.m, case.picture
     if not isinstance(m.stage, Relocating):
         return None
@@ -182,7 +182,7 @@ def _fetch_errors(case: _Case) -> Note:
 
 
 _JUDGES: Final[tuple[Callable[[_Case], Note | None], ...]] = (
-    _between_dirs,
+    _log_dir_copy,
     _brokers,
     _disks,
     _throttle,

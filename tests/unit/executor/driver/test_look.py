@@ -150,6 +150,6 @@ def test_slow_log_dirs_do_not_age_what_guards_judge_leaders_and_isrs_by() -> Non
         looker.state()
         rests(s.world.clock, 10.0)
     assert cluster.read == ["full", "light", "light"]
-    looker.expect_isr_changes()
+    looker.read_isrs_next()
     looker.state()
     assert cluster.read[3:] == ["light"]

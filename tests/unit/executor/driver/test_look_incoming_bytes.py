@@ -15,7 +15,7 @@ from ballast.executor.driver.look import FULL_EVERY_S, Looker
 from ballast.executor.machine.observation import DirCopy, Disks, Needs, Picture
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
-from ballast.executor.machine.scheduling.room import coming, coming_of_others, size_of
+from ballast.executor.machine.scheduling.room import bytes_to_arrive, bytes_to_arrive_of_others, size_of
 from ballast.executor.machine.scheduling.schedule import start
 from ballast.executor.machine.stages import (
     Failed,
@@ -178,12 +178,12 @@ def test_a_whole_reading_shows_copies_as_well() -> None:
     sizes, dirs = p.size_bytes.copy(), p.log_dir.copy()
     sizes[-1], dirs[-1] = 12 * MB, 0
     state = replace(state, partitions=replace(p, size_bytes=sizes, log_dir=dirs))
-    more = coming(run_of(), picture(state, reassignments=BY_OTHERS))
+    more = bytes_to_arrive(run_of(), picture(state, reassignments=BY_OTHERS))
     assert dict(more.bytes) == {2: 8 * MB, (2, ONE): 8 * MB}
     sizes = sizes.copy()
     sizes[-1] = UNKNOWN
     state = replace(state, partitions=replace(p, size_bytes=sizes))
-    assert coming(run_of(), picture(state, reassignments=BY_OTHERS)).bytes[2] == 20 * MB
+    assert bytes_to_arrive(run_of(), picture(state, reassignments=BY_OTHERS)).bytes[2] == 20 * MB
 
 
 def between_dirs(size: int = 20 * MB, shown: int = 5 * MB) -> ClusterState:
@@ -206,13 +206,13 @@ def test_what_others_copy_between_log_dirs_takes_room_in_the_one_it_goes_to() ->
     """As much as the reading lacks of the replica, by the newest reading of that broker; the replica stays until it has ended."""
     state = between_dirs()
     rest = {2: 15 * MB, (2, OTHER): 15 * MB}
-    assert dict(coming(run_of(), picture(state)).bytes) == rest
-    assert dict(coming_of_others({}, {}, Disks(state)).bytes) == rest
+    assert dict(bytes_to_arrive(run_of(), picture(state)).bytes) == rest
+    assert dict(bytes_to_arrive_of_others({}, {}, Disks(state)).bytes) == rest
     later = Disks(state, 10.0, {2: (20.0, logs_between(12 * MB))})
-    assert dict(coming(run_of(), picture(state, disks=later)).bytes) == {2: 8 * MB, (2, OTHER): 8 * MB}
+    assert dict(bytes_to_arrive(run_of(), picture(state, disks=later)).bytes) == {2: 8 * MB, (2, OTHER): 8 * MB}
     ended = Disks(state, 10.0, {2: (20.0, BrokerLogs((), {THEIRS: (ReplicaLog(OTHER, 20 * MB, 0),)}))})
-    assert not coming(run_of(), picture(state, disks=ended)).bytes
-    assert coming(run_of(), picture(between_dirs(UNKNOWN))).unsized == {2: THEIRS}
+    assert not bytes_to_arrive(run_of(), picture(state, disks=ended)).bytes
+    assert bytes_to_arrive(run_of(), picture(between_dirs(UNKNOWN))).unsized == {2: THEIRS}
 
 
 @pytest.mark.parametrize(("at", "says"), [(ONE, ""), (OTHER, "destination-full")])
@@ -227,7 +227,7 @@ def test_our_own_copy_between_log_dirs_counts_once() -> None:
     run = with_moves(run_of(move), {THEIRS: MoveRun(move, stage=Moving(), entered_s=5.0)})
     for state in (between_dirs(), cluster(one=100, other=30, theirs=(1, 2))):
         seen = picture(state, disks=Disks(state, 10.0, {2: (20.0, logs_between(5 * MB))}))
-        assert dict(coming(run, seen).bytes) == {2: 15 * MB, (2, OTHER): 15 * MB}
+        assert dict(bytes_to_arrive(run, seen).bytes) == {2: 15 * MB, (2, OTHER): 15 * MB}
 
 
 def test_a_move_of_ours_that_another_user_gave_another_target_counts_once() -> None:
@@ -236,8 +236,8 @@ def test_a_move_of_ours_that_another_user_gave_another_target_counts_once() -> N
     overridden = MoveRun(other, stage=Failed("overridden"), entered_s=20.0)
     run = with_moves(run_of(TO_TWO, other), {SECOND: overridden})
     listed = {SECOND: Reassignment((1, 2, 3), (2, 3), (1,))}
-    assert dict(coming(run, picture(cluster(), reassignments=listed)).bytes) == {2: 20 * MB, 3: 20 * MB}
-    assert dict(coming(run, picture(cluster())).bytes) == {2: 20 * MB}
+    assert dict(bytes_to_arrive(run, picture(cluster(), reassignments=listed)).bytes) == {2: 20 * MB, 3: 20 * MB}
+    assert dict(bytes_to_arrive(run, picture(cluster())).bytes) == {2: 20 * MB}
 
 
 def scene(disk_mb: int) -> Scene:
@@ -321,21 +321,21 @@ def test_what_others_have_yet_to_copy_is_known_without_a_run() -> None:
     state = cluster()
     logs = BrokerLogs((), {THEIRS: (ReplicaLog(ONE, 5 * MB, 0),)})
     disks = Disks(state, 10.0, {2: (20.0, logs)})
-    found = coming_of_others(BY_OTHERS, {THEIRS: 20 * MB}, disks)
+    found = bytes_to_arrive_of_others(BY_OTHERS, {THEIRS: 20 * MB}, disks)
     assert (dict(found.bytes), found.unsized) == ({2: 15 * MB, (2, ONE): 15 * MB}, {})
-    assert coming_of_others(BY_OTHERS, {}, disks).unsized == {2: THEIRS}
+    assert bytes_to_arrive_of_others(BY_OTHERS, {}, disks).unsized == {2: THEIRS}
 
 
 def test_a_copy_that_has_outgrown_its_size_takes_nothing_more() -> None:
     """Nor does it give room to others; one of which nothing shows counts whole."""
     state = cluster()
     logs = BrokerLogs((), {THEIRS: (ReplicaLog(ONE, 25 * MB, 0),)})
-    found = coming_of_others(BY_OTHERS, {THEIRS: 20 * MB}, Disks(state, 10.0, {2: (20.0, logs)}))
+    found = bytes_to_arrive_of_others(BY_OTHERS, {THEIRS: 20 * MB}, Disks(state, 10.0, {2: (20.0, logs)}))
     assert +found.bytes == {}
     assert not any(found.bytes.values())
     move = Move("u", 0, (1, 2), (1, 2), 20 * MB, log_dirs=("any", OTHER))
     run = with_moves(run_of(move), {THEIRS: MoveRun(move, stage=Relocating(), entered_s=5.0)})
-    assert dict(coming(run, picture(state)).bytes) == {2: 20 * MB, (2, OTHER): 20 * MB}
+    assert dict(bytes_to_arrive(run, picture(state)).bytes) == {2: 20 * MB, (2, OTHER): 20 * MB}
 
 
 TWO_NEW = Move("t", 0, (1,), (2, 3), 20)
@@ -416,4 +416,4 @@ def test_a_log_dir_that_is_not_told_takes_no_room_of_its_own() -> None:
     """The broker's room is taken all the same."""
     p = between_dirs().partitions
     untold = replace(between_dirs(), partitions=replace(p, future_log_dir=p.future_log_dir * 0 + UNKNOWN))
-    assert dict(coming(run_of(), picture(untold)).bytes) == {2: 15 * MB}
+    assert dict(bytes_to_arrive(run_of(), picture(untold)).bytes) == {2: 15 * MB}

@@ -11,7 +11,7 @@ from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, Op, Setting
 from ballast.errors import AuthorizationFailed, JournalLost, Unavailable
 from ballast.executor.driver.notes import Note
-from ballast.executor.journal.keeping import SILENCE_S, STOOD_STILL_S, JournalKeeping, repay_from_memory
+from ballast.executor.journal.keeping import SILENCE_S, STOOD_STILL_S, JournalKeeping, restore_from_memory
 from ballast.executor.journal.ledger import BELIEVED_S, Sent, Throttler, resource_of
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Phase, Run, new_run, with_moves
@@ -122,7 +122,7 @@ def test_throttles_are_put_back_from_memory_without_the_lost_lock(s: Scene) -> N
     throttler = Throttler(s.cluster, s.world.clock, renew=pytest.fail)
     assert throttler.settle({RATE: frozenset({"5"})}, EVERYBODY, lambda _: None, fail) == {}
     throttler.sent[RATE] = Sent(Op("set", "6"), s.world.clock.monotonic_s())
-    repay_from_memory(s.cluster, throttler, run_of(s), {}, fail)
+    restore_from_memory(s.cluster, throttler, run_of(s), {}, fail)
     assert s.throttles() == {}
 
 
@@ -134,7 +134,7 @@ def test_a_move_in_flight_keeps_its_rate_until_its_run_has_ended(s: Scene, *, en
     run = with_moves(run, {n: replace(m, stage=Moving()) for n, m in run.moves.items()})
     throttler = Throttler(s.cluster, s.world.clock, renew=pytest.fail)
     assert throttler.settle({RATE: frozenset({"5"})}, EVERYBODY, lambda _: None, fail) == {}
-    repay_from_memory(s.cluster, throttler, replace(run, phase=Phase.ENDED) if ended else run, {}, fail)
+    restore_from_memory(s.cluster, throttler, replace(run, phase=Phase.ENDED) if ended else run, {}, fail)
     assert (RATE in throttler.ledger) is not ended
 
 
@@ -149,7 +149,7 @@ def test_what_could_not_be_put_back_from_memory_is_told(s: Scene, monkeypatch: p
     s.world.kill(2)
     s.world.clock.sleep(60)
     notes: list[Note] = []
-    repay_from_memory(s.cluster, throttler, run_of(s), {}, notes.append)
+    restore_from_memory(s.cluster, throttler, run_of(s), {}, notes.append)
     assert [(n.code, n.values["setting"]) for n in notes] == [
         ("throttle-changed-externally", str(RATE)),
         ("throttle-not-removed", str(down)),
@@ -162,5 +162,5 @@ def test_what_could_not_be_put_back_from_memory_is_told(s: Scene, monkeypatch: p
     notes.clear()
     run = run_of(s)
     monkeypatch.setattr(s.cluster, "snapshot", fall_silent)
-    repay_from_memory(s.cluster, throttler, run, {}, notes.append)
+    restore_from_memory(s.cluster, throttler, run, {}, notes.append)
     assert notes == [Note("throttles-not-removed", {"error": "unavailable", "message": "No answer."})]

@@ -16,7 +16,14 @@ from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Progressed, RunResult
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.relocation import QUIET_S, between_dirs, copies_seen, find_stopped, home_of, stop_copies
+from ballast.executor.machine.relocation import (
+    QUIET_S,
+    brokers_seen_with_copy,
+    count_log_dir_bytes,
+    find_lost_copy,
+    source_log_dir,
+    stop_copies,
+)
 from ballast.executor.machine.run import MoveRun, Now
 from ballast.executor.machine.stages import Moving, Relocating
 from ballast.executor.machine.step import Command
@@ -229,7 +236,7 @@ def test_a_replica_is_ordered_home_only_from_the_copy_that_was_asked_for(
     places: tuple[ReplicaLog, ...], home: str | None
 ) -> None:
     """One that has arrived, that goes elsewhere or that is not there gets no order."""
-    assert home_of(told(b1=places)[1], T0, "/data/1") == home
+    assert source_log_dir(told(b1=places)[1], T0, "/data/1") == home
 
 
 def test_copies_are_stopped_by_one_order_that_has_time_to_show() -> None:
@@ -274,7 +281,7 @@ def test_bytes_in_log_dirs_are_counted_on_every_broker_that_is_named(
     move: Move, logs: Mapping[int, BrokerLogs] | None, figures: tuple[int, int] | None
 ) -> None:
     """A log dir that the broker chooses counts for nothing; a broker that was not read leaves all unknown."""
-    assert between_dirs(MoveRun(move, Moving()), look(logs)) == figures
+    assert count_log_dir_bytes(MoveRun(move, Moving()), look(logs)) == figures
 
 
 @pytest.mark.parametrize(
@@ -297,7 +304,7 @@ def test_a_copy_that_was_seen_and_is_gone_is_told_by_its_broker(
 ) -> None:
     """A copy that is there, however small it has become, has not been stopped."""
     stage = Relocating(seen_on=frozenset({2}))
-    assert find_stopped(MoveRun(move, stage, copied_bytes=50), stage, look(logs)) == stopped
+    assert find_lost_copy(MoveRun(move, stage, copied_bytes=50), stage, look(logs)) == stopped
 
 
 @pytest.mark.parametrize(
@@ -312,4 +319,4 @@ def test_a_copy_that_was_seen_and_is_gone_is_told_by_its_broker(
 def test_copies_that_were_seen_are_remembered_by_broker(logs: Mapping[int, BrokerLogs] | None, seen: set[int]) -> None:
     """What was seen before stays so; another log dir than the one asked for does not count."""
     stage = Relocating(seen_on=frozenset({3}))
-    assert copies_seen(MoveRun(BOTH, stage), stage, look(logs)) == seen
+    assert brokers_seen_with_copy(MoveRun(BOTH, stage), stage, look(logs)) == seen

@@ -67,7 +67,7 @@ def test_a_rollback_survives_a_death_right_after_the_cancel() -> None:
 def test_the_same_process_goes_back_once() -> None:
     """The process that lives on carries the same run out, and leaves none open."""
     s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
-    result = s.driver.go_back(asked_to_go_back(s))
+    result = s.driver.roll_back_if_asked(asked_to_go_back(s))
     assert (result.run_id, result.status) == ("r-back", "done")
     assert replicas(s) == [(1, 2), (2, 1)]
     assert s.driver.open_runs() == []
@@ -110,7 +110,7 @@ def test_a_cancel_alone_owes_no_rollback() -> None:
     """What has arrived stays, as promised."""
     s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
     s.world.clock.after(20, lambda: s.driver.ask(Command.CANCEL))
-    result = s.driver.go_back(s.driver.execute(s.plan(*MOVES), ONE_BY_ONE, run_id="r"))
+    result = s.driver.roll_back_if_asked(s.driver.execute(s.plan(*MOVES), ONE_BY_ONE, run_id="r"))
     assert (result.run_id, result.status) == ("r", "cancelled")
     assert s.driver.open_runs() == []
 

@@ -120,9 +120,9 @@ def refusals(
     from ballast.core.guards import judge, rooms
     from ballast.executor.driver.look import partition_sizes
     from ballast.executor.machine.observation import Disks
-    from ballast.executor.machine.scheduling.room import coming_of_others
+    from ballast.executor.machine.scheduling.room import bytes_to_arrive_of_others
 
-    more = coming_of_others(listed, partition_sizes(state), Disks(state))
+    more = bytes_to_arrive_of_others(listed, partition_sizes(state), Disks(state))
     verdicts = judge(
         plan.moves,
         state,

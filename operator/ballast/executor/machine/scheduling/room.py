@@ -20,8 +20,8 @@ from ballast.ports.cluster import Reassignment
 
 
 @dataclass(frozen=True, slots=True)
-class Coming:
-    """What has yet to come to disks."""
+class BytesToArrive:
+    """The bytes that have yet to be copied to disks."""
 
     bytes: Counter[Place] = field(default_factory=Counter)
     """By broker, and by each log dir that is known to take it."""
@@ -42,29 +42,31 @@ def only_log_dirs(move: Move) -> bool:
     return move.old == move.new and move.log_dirs is not None
 
 
-def coming(run: Run, picture: Picture) -> Coming:
-    """All that has yet to come, by moves of this run and by foreign reassignments."""
-    out = Coming()
-    _own(out, run, picture)
+def bytes_to_arrive(run: Run, picture: Picture) -> BytesToArrive:
+    """What moves of this run, foreign reassignments and copies between log dirs have yet to copy."""
+    out = BytesToArrive()
+    _add_own_moves(out, run, picture)
     begun = {n for n, m in run.moves.items() if not isinstance(m.stage, Planned)}
     going_on = {n for n in begun if not isinstance(run.moves[n].stage, Ended)}
     listed = ((name, r) for name, r in picture.reassignments.items() if name not in going_on)
-    _others(out, listed, picture.sizes, picture.disks)
+    _add_reassignments(out, listed, picture.sizes, picture.disks)
     for name, (r, listed_s) in picture.ended.items():
         if name not in begun:
             unread = [b for b in r.adding if picture.disks.read_before(b, listed_s)]
-            _others(out, [(name, Reassignment(r.replicas, tuple(unread), r.removing))], picture.sizes, picture.disks)
-    _between_dirs(out, run.moves, picture.disks)
+            _add_reassignments(
+                out, [(name, Reassignment(r.replicas, tuple(unread), r.removing))], picture.sizes, picture.disks
+            )
+    _add_other_dir_copies(out, run.moves, picture.disks)
     return out
 
 
-def coming_of_others(
+def bytes_to_arrive_of_others(
     listed: Mapping[TopicPartition, Reassignment], sizes: Mapping[TopicPartition, int], disks: Disks
-) -> Coming:
+) -> BytesToArrive:
     """What reassignments in progress, and copies between log dirs, have yet to copy, none of which is ours."""
-    out = Coming()
-    _others(out, listed.items(), sizes, disks)
-    _between_dirs(out, {}, disks)
+    out = BytesToArrive()
+    _add_reassignments(out, listed.items(), sizes, disks)
+    _add_other_dir_copies(out, {}, disks)
     return out
 
 
@@ -78,7 +80,7 @@ def size_of(m: MoveRun, picture: Picture) -> int:
     return max(told)
 
 
-def _own(out: Coming, run: Run, picture: Picture) -> None:
+def _add_own_moves(out: BytesToArrive, run: Run, picture: Picture) -> None:
     for name, m in run.moves.items():
         if isinstance(m.stage, Planned) or (isinstance(m.stage, Ended) and name in picture.reassignments):
             continue
@@ -86,13 +88,13 @@ def _own(out: Coming, run: Run, picture: Picture) -> None:
         if not held and m.entered_s < picture.disks.full_s:
             continue
         size = size_of(m, picture)
-        for broker, there in _places_filled(m, picture.disks):
+        for broker, there in _shown_bytes_by_broker(m, picture.disks):
             if held or picture.disks.read_before(broker, m.entered_s):
                 out.add(name, broker, size, there)
 
 
-def _places_filled(m: MoveRun, disks: Disks) -> Iterator[tuple[int, dict[Place, int]]]:
-    """By broker that it writes to, what the reading shows of it in each place."""
+def _shown_bytes_by_broker(m: MoveRun, disks: Disks) -> Iterator[tuple[int, dict[Place, int]]]:
+    """For each broker that the move copies to, the bytes that the reading shows of the copy in each place."""
     move = m.move
     if isinstance(m.stage, Relocating) or only_log_dirs(move):
         # The copy takes room beside the replica until it has taken its place.
@@ -101,28 +103,28 @@ def _places_filled(m: MoveRun, disks: Disks) -> Iterator[tuple[int, dict[Place, 
             yield broker, {broker: shown, (broker, path): shown}
         return
     for broker in move.adding:
-        yield broker, _on_broker(move.name, broker, disks, move.named_dirs.get(broker))
+        yield broker, _shown_bytes(move.name, broker, disks, move.named_dirs.get(broker))
 
 
-def _on_broker(name: TopicPartition, broker: int, disks: Disks, named: str | None = None) -> dict[Place, int]:
-    """What the reading shows of a copy on this broker: altogether, and in the log dir that it is or is to be in."""
+def _shown_bytes(name: TopicPartition, broker: int, disks: Disks, named: str | None = None) -> dict[Place, int]:
+    """The bytes that the reading shows of a copy on this broker: in all, and in the log dir that it is or is to be in."""
     shown = disks.sizes_by_dir(name, broker)
     paths = shown.keys() if named is None else {named}
     return {broker: sum(shown.values()), **{(broker, path): shown.get(path, 0) for path in paths}}
 
 
-def _others(
-    out: Coming,
+def _add_reassignments(
+    out: BytesToArrive,
     listed: Iterable[tuple[TopicPartition, Reassignment]],
     sizes: Mapping[TopicPartition, int],
     disks: Disks,
 ) -> None:
     for name, r in listed:
         for broker in r.adding:
-            out.add(name, broker, sizes.get(name, UNKNOWN), _on_broker(name, broker, disks))
+            out.add(name, broker, sizes.get(name, UNKNOWN), _shown_bytes(name, broker, disks))
 
 
-def _between_dirs(out: Coming, moves: Mapping[TopicPartition, MoveRun], disks: Disks) -> None:
+def _add_other_dir_copies(out: BytesToArrive, moves: Mapping[TopicPartition, MoveRun], disks: Disks) -> None:
     """Copies between the log dirs of a broker that no move of the run asks for; the replica stays until they have ended."""
     for copy in disks.dir_copies:
         m = moves.get(copy.name)

@@ -16,7 +16,7 @@ from ballast.core.throttles import RateShortfall, brokers_involved, shortfall
 from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture, target
 from ballast.executor.machine.run import MoveRun, Now, Phase, Run, Status, with_moves
-from ballast.executor.machine.scheduling.room import coming, only_log_dirs, size_of
+from ballast.executor.machine.scheduling.room import bytes_to_arrive, only_log_dirs, size_of
 from ballast.executor.machine.scheduling.speeds import broker_rates, ceiling
 from ballast.executor.machine.stages import (
     Failed,
@@ -53,7 +53,7 @@ def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
         return run
     if run.policy.one_batch_at_a_time and picture.reassignments:
         return _refuse(run, waiting, _in_the_way(waiting, picture), active, now)
-    more = coming(run, picture)
+    more = bytes_to_arrive(run, picture)
     room = guards.rooms(state, more.bytes, run.policy.disk_reserve_share)
     behind = out_of_turn(run, picture, state, room)
 
@@ -321,11 +321,11 @@ def out_of_turn(
             if place not in room:
                 continue
             needed[place] = needed.get(place, 0) + size
-            if size <= room[place] < needed[place] and size and not _mends(m.move, state):
+            if size <= room[place] < needed[place] and size and not _repairs(m.move, state):
                 out[m.move.name] = verdict("room-reserved", broker, broker=broker, partition=m.move.name)
     return out
 
 
-def _mends(move: Move, state: ClusterState) -> bool:
+def _repairs(move: Move, state: ClusterState) -> bool:
     row = state.index.get(move.name)
     return row is not None and guards.repairs(move, state, row)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move
 from ballast.core.throttles import brokers_involved
-from ballast.core.throttles.headroom import busiest_side, headroom, untold
+from ballast.core.throttles.headroom import brokers_of_unknown_growth, busiest_side, headroom
 from ballast.core.throttles.pace import Basis, Bounds, Known, Start, least, start
 from ballast.errors import UsageError
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -94,7 +94,7 @@ def measure_traffic(run: Run, state: ClusterState, growth: Mapping[TopicPartitio
         run = replace(run, headroom=headroom(state, growth, link_bytes_per_s=link, share=run.policy.link_share))
     if run.traffic:
         return run
-    blind = untold(state, growth)
+    blind = brokers_of_unknown_growth(state, growth)
     return replace(run, traffic={b: rate for b, rate in busiest_side(state, growth).items() if b not in blind})
 
 

@@ -16,7 +16,7 @@ from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer, total_of
 from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
-from ballast.executor.machine.scheduling.room import coming
+from ballast.executor.machine.scheduling.room import bytes_to_arrive
 from ballast.executor.machine.scheduling.schedule import start
 from ballast.executor.machine.stages import Moving, Planned, Relocating, Stage, Stalled, Verified
 from ballast.executor.machine.transitions import Effect, EffectKind
@@ -242,7 +242,7 @@ def test_what_is_in_flight_takes_room_in_the_log_dir_that_it_names() -> None:
         (2, "/small"): 26 * MB,
     }
     run, picture = in_flight((0, ("/small",), 5 * MB), (1, None, 0), (2, ("any",), 0))
-    found = rooms(state, coming(run, picture).bytes, 0.0)
+    found = rooms(state, bytes_to_arrive(run, picture).bytes, 0.0)
     assert found[2, "/small"] == 15 * MB
     assert found[2, "/large"] == 900 * MB
     assert found[2] == (930 - 15 - 20 - 20) * MB
@@ -258,7 +258,7 @@ def test_a_copy_between_log_dirs_takes_room_beside_its_replica(*, moves_too: boo
     there = (ReplicaLog("/large", 20 * MB, 0), ReplicaLog("/small", 8 * MB, 0, is_future=True))
     disks = Disks(later={2: (0.0, BrokerLogs((), {NAME: there}))})
     picture = Picture({}, {}, frozenset(), frozenset({2}), disks=disks)
-    assert coming(run, picture).bytes == {2: 12 * MB, (2, "/small"): 12 * MB}
+    assert bytes_to_arrive(run, picture).bytes == {2: 12 * MB, (2, "/small"): 12 * MB}
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_two_moves_that_fit_alone_do_not_begin_together_in_one_small_log_dir() -
     caps = Caps(moves_in_per_broker=9, moves_out_per_broker=9, moves_in_cluster=9)
     chosen = choose([Load(m, 1, 20 * MB) for m in moves], [], caps, rates={}, room=rooms(state, {}, 0.0))
     assert sorted(m.log_dirs or () for m in chosen) == [("/large",), ("/small",)]
-    left = rooms(state, coming(*in_flight((0, ("/small",), 0))).bytes, 0.0)
+    left = rooms(state, bytes_to_arrive(*in_flight((0, ("/small",), 0))).bytes, 0.0)
     found = judge(moves[1:], state, ours={m.name: m for m in moves}, room=left)
     assert [(n.partition, v.code) for n, v in found.items()] == [(1, "destination-full")]
     lacks = found[moves[1].name].values
@@ -331,7 +331,7 @@ def test_a_copy_counts_once_whether_its_reassignment_is_ours_or_not(stage: Stage
     run = Run("r", "test", "c", ExecutionPolicy(), {NAME: MoveRun(Move("t", 0, (1,), (2,), 20 * MB), stage=stage)}, {})
     picture = Picture({NAME: TO_TWO} if listed else {}, {}, frozenset(), frozenset({1, 2}), sizes={NAME: 20 * MB})
     seen = replace(picture, ended={} if listed else {NAME: (TO_TWO, 5.0)})
-    assert coming(run, seen).bytes == {2: 20 * MB}
+    assert bytes_to_arrive(run, seen).bytes == {2: 20 * MB}
 
 
 @pytest.mark.parametrize(("listed_s", "left"), [(30.0, {}), (45.0, {2: 20 * MB})])
@@ -340,7 +340,7 @@ def test_what_ended_before_its_broker_was_read_has_nothing_to_come(listed_s: flo
     run = Run("r", "test", "c", ExecutionPolicy(), {}, {})
     disks = Disks(full_s=10.0, later={2: (40.0, BrokerLogs((), {}))})
     picture = Picture({}, {}, frozenset(), frozenset({1, 2}), disks=disks, sizes={NAME: 20 * MB})
-    assert coming(run, replace(picture, ended={NAME: (TO_TWO, listed_s)})).bytes == left
+    assert bytes_to_arrive(run, replace(picture, ended={NAME: (TO_TWO, listed_s)})).bytes == left
 
 
 @pytest.mark.parametrize(
@@ -357,12 +357,12 @@ def test_a_move_that_has_ended_counts_until_its_destination_was_read(
     run = Run("r", "test", "c", ExecutionPolicy(), moves, {})
     later = {} if later_s is None else {2: (later_s, BrokerLogs((), {}))}
     seen = Picture({}, {}, frozenset(), frozenset({1, 2}), disks=Disks(full_s=10.0, later=later))
-    assert coming(run, seen).bytes == ({2: 20 * MB, 3: 5 * MB} if counts else {3: 5 * MB})
+    assert bytes_to_arrive(run, seen).bytes == ({2: 20 * MB, 3: 5 * MB} if counts else {3: 5 * MB})
 
 
 def test_a_copy_of_unknown_size_is_told_by_its_partition() -> None:
     """The first one to each broker."""
     moves = [Move("t", 0, (1,), (2,)), Move("t", 1, (1,), (2,)), Move("t", 2, (1,), (3,))]
     run = Run("r", "test", "c", ExecutionPolicy(), {m.name: MoveRun(m, stage=Moving()) for m in moves}, {})
-    found = coming(run, Picture({}, {}, frozenset(), frozenset({1, 2, 3})))
+    found = bytes_to_arrive(run, Picture({}, {}, frozenset(), frozenset({1, 2, 3})))
     assert (found.unsized, found.bytes) == ({2: moves[0].name, 3: moves[2].name}, {})

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from ballast.core.throttles import LedgerEntry, Setting
-from ballast.core.throttles.restore import repay_commands
+from ballast.core.throttles.restore import restore_commands
 
 LIST = "leader.replication.throttled.replicas"
 RATE = "leader.replication.throttled.rate"
@@ -22,7 +22,7 @@ def test_each_owed_setting_has_its_command() -> None:
         Setting("broker", "3", RATE): LedgerEntry("7", frozenset()),
     }
     tool = "kafka-configs.sh --bootstrap-server a:1 --alter"
-    assert repay_commands(ledger, "a:1") == [
+    assert restore_commands(ledger, "a:1") == [
         f"{tool} --entity-type brokers --entity-default --delete-config {RATE}",
         f"{tool} --entity-type brokers --entity-name 1 --add-config {RATE}=5000",
         f"{tool} --entity-type brokers --entity-name 2 --delete-config {RATE}",
@@ -39,7 +39,7 @@ def test_each_owed_setting_has_its_command() -> None:
 )
 def test_a_list_is_never_set_or_deleted_unread(prior: str | None, kept: str) -> None:
     """The command shows what stands there by now; the entries that are ours, and what is to be kept, are told beside it."""
-    (line,) = repay_commands({Setting("topic", "t", LIST): LedgerEntry(prior, frozenset({"10:3", "2:3"}))}, "a:1")
+    (line,) = restore_commands({Setting("topic", "t", LIST): LedgerEntry(prior, frozenset({"10:3", "2:3"}))}, "a:1")
     shown = [
         "kafka-configs.sh",
         "--bootstrap-server",
