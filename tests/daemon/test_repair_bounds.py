@@ -122,7 +122,7 @@ def test_each_bound_makes_it_wait(clock: SimClock, gone: tuple[int, ...], repair
     lose(world, context, *gone)
     check_repair(context)
     proposal = context.parts.proposals.by_kind[ActionKind.REPAIR]
-    (why,) = proposal.beyond
+    (why,) = proposal.objections
     assert f"repair.max_{'brokers_share' if code == 'brokers' else code}" in why
     assert left_on(world, *gone) > 0
 

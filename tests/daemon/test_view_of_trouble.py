@@ -294,7 +294,7 @@ def test_what_was_said_before_a_run_goes_with_its_begin_and_an_ended_run_is_not_
     parts._parts.spawn = bodies.append
     leader.board.publish(balance=BalanceView(verdict="unbalanced", sentence="Proposed plan."))
     seen = watch(leader.board)
-    (proposal,) = leader.parts.proposals.list_all()
+    (proposal,) = leader.parts.proposals.list_proposals()
     start(leader, proposal)
     assert leader.board.view.run is not None
     assert all(not v.plans and v.balance == BalanceView() for v in seen if v.run is not None)
@@ -328,7 +328,7 @@ def test_a_check_that_a_run_overtook_says_nothing_of_the_balance(
         return made
 
     monkeypatch.setattr(PlanMaker, "make", overtaken)
-    (proposal,) = leader.parts.proposals.list_all()
+    (proposal,) = leader.parts.proposals.list_proposals()
     meanwhile.append(lambda: start(leader, proposal))
     check_balance(leader)
     assert leader.board.view.balance == BalanceView()

@@ -42,10 +42,10 @@ def test_presence_counts_absence_from_when_it_was_first_seen() -> None:
 def test_quiet_time_starts_at_every_change_but_not_at_the_first_reading() -> None:
     """A daemon that starts on a quiet cluster need not wait."""
     first = Presence().see([1, 2], [], 1000, {})
-    assert first.unquiet(300, 1000) == 0
+    assert first.seconds_until_quiet(300, 1000) == 0
     changed = first.see([1], [2], 1100, {})
-    assert changed.unquiet(300, 1150) == 250
-    assert changed.see([1], [2], 1350, {}).unquiet(300, 1400) == 0
+    assert changed.seconds_until_quiet(300, 1150) == 250
+    assert changed.see([1], [2], 1350, {}).seconds_until_quiet(300, 1400) == 0
 
 
 RACKS = {1: "a", 2: "b", 3: "b", 4: "b"}

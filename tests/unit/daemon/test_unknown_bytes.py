@@ -14,7 +14,7 @@ from ballast.daemon.acting.policy import RepairPolicy
 from ballast.daemon.acting.run_views import run_view
 from ballast.daemon.context.view import View
 from ballast.daemon.metrics.gauges import GAUGES
-from ballast.daemon.planning.bounds import beyond
+from ballast.daemon.planning.bounds import list_objections
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run
 
@@ -47,7 +47,7 @@ def test_repair_of_unknown_size_is_not_within_a_bound_of_bytes(
     moves: tuple[Move, ...], most: int | None, codes: list[str]
 ) -> None:
     """It waits for a person, as one that copies more does."""
-    found = beyond(RepairPolicy(max_bytes=most), STATE, (), plan(*moves))
+    found = list_objections(RepairPolicy(max_bytes=most), STATE, (), plan(*moves))
     assert [o.code for o in found] == codes
 
 

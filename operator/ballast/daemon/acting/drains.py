@@ -59,11 +59,11 @@ class Drains:
         drain = Drain(broker=broker, by=by, since_ms=self.clock.now_ms())
         self.access.write(drain_record(broker, drain))
 
-        def with_it(view: View) -> Mapping[str, object]:
+        def add_drain(view: View) -> Mapping[str, object]:
             others = [d for d in view.drains if d.broker != broker]
             return {"drains": tuple(sorted((*others, drain), key=lambda d: d.broker))}
 
-        self.board.update(with_it)
+        self.board.update(add_drain)
         self.look_again()
 
     def begin_empty(self, request: Request) -> str | None:

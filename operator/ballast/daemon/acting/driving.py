@@ -272,10 +272,10 @@ class DriverRunController:
             say(log, f"The run is left to the process that acts now: {lost.message}", level=logging.WARNING)
         except Refused as refusal:
             if self._driver.run is not None or carry == self._resume_all:
-                return self._tell_held_up(refusal)
+                return self._report_failure(refusal)
             say(log, f"The run was not begun: {refusal}", level=logging.WARNING, failure=refusal.id)
         except BallastError as failure:
-            return self._tell_held_up(failure)
+            return self._report_failure(failure)
         except Exception:
             log.exception("A bug in Ballast stopped the run; it is resumed from the journal")
             self._note = "A bug in Ballast stopped the run; it is resumed. See the log."
@@ -283,8 +283,8 @@ class DriverRunController:
             return False
         return True
 
-    def _tell_held_up(self, failure: BallastError) -> bool:
-        """The run stands in the journal: another attempt adopts it."""
+    def _report_failure(self, failure: BallastError) -> bool:
+        """Tell why this attempt failed; the run is still in the journal, and the next attempt resumes it."""
         say(log, f"The run is held up: {failure}", level=logging.WARNING, failure=failure.id)
         self._note = failure.message
         self._parts.failed(CheckResult.FAILED)

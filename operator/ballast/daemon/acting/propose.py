@@ -54,21 +54,21 @@ class Proposal:
     kind: ActionKind
     plan: Plan
     approved_by: str | None = None
-    beyond: tuple[str, ...] = ()
+    objections: tuple[str, ...] = ()
     """Why it waits for approval whatever the mode; empty where it need not."""
     request: Request | None = None
     """Of the person who asked for it; None where Ballast made it by itself."""
 
 
-def _alone(method: _Method) -> _Method:
-    """While one loop decides of plans, the others wait: neither loses what another has decided meanwhile."""
+def _one_at_a_time(method: _Method) -> _Method:
+    """Have the method wait while another thread is in one of these: neither overwrites what the other decides."""
 
     @wraps(method)
-    def alone(self: Proposals, *given: object, **more: object) -> object:
+    def call(self: Proposals, *given: object, **more: object) -> object:
         with self.deciding:
             return method(self, *given, **more)
 
-    return cast("_Method", alone)
+    return cast("_Method", call)
 
 
 @dataclass(slots=True)
@@ -103,8 +103,8 @@ class Proposals:
     deciding: threading.RLock = field(default_factory=threading.RLock)
     """Held by the loop that makes, shows, starts or drops plans, or obeys a person; renewing the lock never waits for it."""
 
-    @_alone
-    def propose(self, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] = ()) -> str:
+    @_one_at_a_time
+    def propose(self, kind: ActionKind, plan: Plan, objections: tuple[str, ...] = ()) -> str:
         """Show the plan; start it if its kind may act by itself now; say what came of it."""
         if self.notice_end():
             return RUN_ENDED
@@ -118,9 +118,13 @@ class Proposals:
             return f"{name} was rejected; another plan is proposed when the cluster has changed."
         if before is not None and before.id == name:
             # What a person approved stays approved, and what has waited since yesterday is not new because it was made again.
-            proposal = replace(before, plan=replace(plan, created_at_ms=before.plan.created_at_ms), beyond=beyond)
+            proposal = replace(
+                before, plan=replace(plan, created_at_ms=before.plan.created_at_ms), objections=objections
+            )
         else:
-            proposal = Proposal(id=name, kind=kind, plan=plan, beyond=beyond, approved_by=self._approval_of(kind, name))
+            proposal = Proposal(
+                id=name, kind=kind, plan=plan, objections=objections, approved_by=self._approval_of(kind, name)
+            )
             if proposal.approved_by is None:
                 self._forget_approval(kind)
             say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
@@ -140,7 +144,7 @@ class Proposals:
             or self.start(proposal)
         )
 
-    @_alone
+    @_one_at_a_time
     def act(self) -> str:
         """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
         if self.notice_end():
@@ -155,17 +159,17 @@ class Proposals:
             held = self._why_held(proposal) or self._why_left_to_a_person(proposal)
             if not self._wants_approval(proposal) and not held:
                 return self.start(proposal)
-        waits = [p for p in self.list_all() if p.approved_by and not self._may_start(p)]
+        waits = [p for p in self.list_proposals() if p.approved_by and not self._may_start(p)]
         said = [f"{p.id} has to wait: {self.permissions.of(p.kind).sentence}" for p in waits]
-        if waiting := [p.id for p in self.list_all() if self._wants_approval(p)]:
+        if waiting := [p.id for p in self.list_proposals() if self._wants_approval(p)]:
             said.append(f"Waiting for approval: {', '.join(waiting)}.")
         return " ".join(said) or "No pending action."
 
-    @_alone
+    @_one_at_a_time
     def drop_all(self, why: str) -> None:
         """Forget every plan: the cluster that they were made for cannot be seen, or is being changed."""
         view, ended = self.board.view, self.access.unfinished_run() is None
-        if view.plans or self.list_all() or view.balance != BalanceView() or (ended and view.run is not None):
+        if view.plans or self.list_proposals() or view.balance != BalanceView() or (ended and view.run is not None):
             self._withdraw_asked(why)
             self.by_kind.clear()
             self.asked_elsewhere = None
@@ -207,14 +211,14 @@ class Proposals:
         if proposal.request is not None:
             self.discard(proposal)
 
-    def list_all(self) -> list[Proposal]:
+    def list_proposals(self) -> list[Proposal]:
         """Every plan that exists, the one that a person asked for first, and once where the checks made the same."""
         if (asked := self.asked) is None:
             return list(self.by_kind.values())
         same = name_of(asked.kind, asked.plan)
         return [asked, *(p for p in self.by_kind.values() if p.id != same)]
 
-    @_alone
+    @_one_at_a_time
     def withdraw(self, kind: ActionKind) -> None:
         """There is nothing to do of this kind any more."""
         self._forget_approval(kind)
@@ -243,7 +247,7 @@ class Proposals:
         self.event_sink(ClusterEvent(reason="RunStarted", sentence=sentence))
         return sentence
 
-    @_alone
+    @_one_at_a_time
     def notice_end(self) -> bool:
         """Has the run in progress just ended?  Then the cool-down begins, and what was seen before is old.
 
@@ -263,7 +267,7 @@ class Proposals:
             self.runs.note_end(kind, self.clock.now_ms())
         return True
 
-    @_alone
+    @_one_at_a_time
     def publish(self, **more: object) -> None:
         """Show every plan that exists and whether a person's word would start it, and at the same moment what else changes with them."""
         policy = self.reading.execution()
@@ -278,14 +282,14 @@ class Proposals:
                     policy=policy,
                     pace=None if state is None else first_pace(p.plan, state, policy),
                 )
-                for p in self.list_all()
+                for p in self.list_proposals()
             ),
             **more,
         )
 
-    @_alone
-    def heed(self, decided: Decisions) -> None:
-        """Go by what people have decided of plans, whichever process they told: on a standby's page it shows at the next look."""
+    @_one_at_a_time
+    def load_decisions(self, decided: Decisions) -> None:
+        """Take over from the journal what people have decided of plans, whichever process they told."""
         self.rejected |= decided.rejected
         self.approved = dict(decided.approved)
         before = dict(self.by_kind), self.asked_elsewhere
@@ -322,7 +326,7 @@ class Proposals:
     def _wants_approval(self, proposal: Proposal) -> bool:
         mode = self.policy.now.mode_of(proposal.kind)
         by_person = mode is Mode.AUTO and proposal.request is not None
-        asked = mode is Mode.APPROVE or by_person or bool(proposal.beyond)
+        asked = mode is Mode.APPROVE or by_person or bool(proposal.objections)
         return asked and proposal.approved_by is None
 
     def _may_start(self, proposal: Proposal) -> bool:
@@ -361,7 +365,7 @@ def _approved(proposal: Proposal) -> bool:
 
 
 def _waits(proposal: Proposal) -> str:
-    why = f", since {'; '.join(proposal.beyond)}" if proposal.beyond else ""
+    why = f", since {'; '.join(proposal.objections)}" if proposal.objections else ""
     return f"Waiting for approval of {proposal.id}{why}: {outline(proposal.plan)}."
 
 
@@ -410,7 +414,7 @@ def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pac
         seconds=pace.seconds if pace and busiest else None,
         asked_by=proposal.request.by if proposal.request else "",
         examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
-        obstacles=tuple(f"Waits for approval: {why}." for why in proposal.beyond if waiting)
+        obstacles=tuple(f"Waits for approval: {why}." for why in proposal.objections if waiting)
         + tuple(f"{told} {remedy}" for told, remedy in warnings(plan))
         + tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),
     )

@@ -215,7 +215,7 @@ class Requests:
 
     def _reject(self, request: Request) -> str:
         wanted = str(request.body.get("plan", ""))
-        for proposal in self.proposals.list_all():
+        for proposal in self.proposals.list_proposals():
             if proposal.id == wanted:
                 self.proposals.reject(proposal)
                 why = f": {request.body['reason']}" if request.body.get("reason") else ""

@@ -42,7 +42,7 @@ class Presence:
         last = {b: max(seen.items(), key=lambda one: (one[1], one[0])) for b, seen in self.returns_s.items() if seen}
         return {b: (other, at_s + quiet_s) for b, (other, at_s) in last.items() if now_s < at_s + quiet_s}
 
-    def unquiet(self, quiet_s: float, now_s: float) -> float:
+    def seconds_until_quiet(self, quiet_s: float, now_s: float) -> float:
         """Seconds until the membership has been the same for ``quiet_s``; 0 when it has."""
         return 0.0 if self.changed_at_s is None else max(0.0, quiet_s - (now_s - self.changed_at_s))
 

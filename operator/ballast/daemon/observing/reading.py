@@ -88,7 +88,9 @@ class Reading:
 
     def quiet_reason(self) -> str:
         """Why the cluster is to be left in peace now; empty when it is not."""
-        wait_s = self.presence.unquiet(self.policy.now.caution.quiet_after_return_s, self.clock.monotonic_s())
+        wait_s = self.presence.seconds_until_quiet(
+            self.policy.now.caution.quiet_after_return_s, self.clock.monotonic_s()
+        )
         figures = self.board.view.figures
         if wait_s > 0:
             return f"a broker came or went; {human_time(wait_s)} to wait."

@@ -49,7 +49,9 @@ class Objection(Message):
     )
 
 
-def beyond(policy: RepairPolicy, state: ClusterState, gone: Collection[int], plan: Plan) -> tuple[Objection, ...]:
+def list_objections(
+    policy: RepairPolicy, state: ClusterState, gone: Collection[int], plan: Plan
+) -> tuple[Objection, ...]:
     """Every bound that this repair goes beyond; ``gone`` are all brokers that are missed, or whose log dirs failed, within their grace or not.
 
     What copies nothing (leadership that goes elsewhere) is bounded by nothing.

@@ -76,7 +76,7 @@ class BalanceCheck:
             self.proposals.withdraw(ActionKind.REPLICA_LIST_CHANGES)
             self.proposals.withdraw(ActionKind.MOVES)
             self.board.publish(balance=BalanceView())
-            return f"No balancing while {human_brokers(down)} {_be(down)} down: repair comes first."
+            return f"No balancing while {human_brokers(down)} {_is_or_are(down)} down: repair comes first."
         free = self.plans.make(state, Leaders())
         said = []
         if free.moves:
@@ -106,7 +106,7 @@ class BalanceCheck:
         )
         if not empty:
             return []
-        return [f"{human_brokers(empty, start=True)} {_be(empty)} empty and may be stopped."]
+        return [f"{human_brokers(empty, start=True)} {_is_or_are(empty)} empty and may be stopped."]
 
     def _conclude(self, dear: Plan, proposed: list[str]) -> None:
         """Show what the check found, in one word and one sentence; nothing where a run began meanwhile: its end brings the next check."""
@@ -180,7 +180,7 @@ class RepairCheck:
                 self.proposals.withdraw(ActionKind.REPAIR)
                 worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
                 return f"{headline} {worst}"
-            return f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, self._beyond(state, made))}{_explain_kept(made)}"
+            return f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, self._list_objections(state, made))}{_explain_kept(made)}"
         if down:
             self.proposals.withdraw(ActionKind.REPAIR)
             return f"{headline} {waits}".rstrip()
@@ -224,8 +224,8 @@ class RepairCheck:
             self.proposals.withdraw(ActionKind.REPAIR)
             worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
             return f"{headline} {worst}"
-        beyond = tuple(str(o) for o in bounds.beyond(self.policy.now.repair, state, failed.since_s, made))
-        return f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, beyond)}{_explain_kept(made)}"
+        objections = tuple(str(o) for o in bounds.list_objections(self.policy.now.repair, state, failed.since_s, made))
+        return f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, objections)}{_explain_kept(made)}"
 
     def _replace_lists(self, state: ClusterState) -> str:
         """Lists that are not as racks, or the rule of a topic to follow Kafka's placement, want them."""
@@ -233,26 +233,26 @@ class RepairCheck:
         if len(racks) >= _RACKLESS:
             made = self.plans.make(state, Racks())
             if made.moves:
-                beyond = self._beyond(state, made)
-                return f"Racks are not respected. {self.proposals.propose(ActionKind.REPAIR, made, beyond)}"
+                objections = self._list_objections(state, made)
+                return f"Racks are not respected. {self.proposals.propose(ActionKind.REPAIR, made, objections)}"
         wanted, refusals = following(state, self.reading.balance)
         refused = _explain_unplaced(refusals)
         if wanted is not None:
             try:
                 made = self.plans.make(state, wanted)
                 if made.moves:
-                    beyond = self._beyond(state, made)
-                    said = self.proposals.propose(ActionKind.REPAIR, made, beyond)
+                    objections = self._list_objections(state, made)
+                    said = self.proposals.propose(ActionKind.REPAIR, made, objections)
                     return f"Topics do not follow Kafka's placement. {said}{refused}"
             except (Infeasible, UsageError) as refusal:
                 refused = _explain_unplaced((refusal.message, *refusals))
         self.proposals.withdraw(ActionKind.REPAIR)
         return f"Nothing needs repair: every broker is up and racks are respected.{refused}"
 
-    def _beyond(self, state: ClusterState, made: Plan) -> tuple[str, ...]:
-        """Why this repair is not begun without a person's word."""
+    def _list_objections(self, state: ClusterState, made: Plan) -> tuple[str, ...]:
+        """Why this repair waits for a person's approval."""
         gone = self.reading.presence.down_since_s
-        return tuple(str(o) for o in bounds.beyond(self.policy.now.repair, state, gone, made))
+        return tuple(str(o) for o in bounds.list_objections(self.policy.now.repair, state, gone, made))
 
 
 def _explain_unplaced(refusals: Sequence[str]) -> str:
@@ -268,5 +268,5 @@ def _explain_kept(made: Plan) -> str:
     return f" Not rebuilt: {made.obstacles[0].subject}: {made.obstacles[0].detail}." if made.obstacles else ""
 
 
-def _be(brokers: Sequence[int]) -> str:
+def _is_or_are(brokers: Sequence[int]) -> str:
     return "is" if len(brokers) == 1 else "are"

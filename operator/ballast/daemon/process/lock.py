@@ -103,7 +103,7 @@ class Lock:
                 acts[kinds[record.key]] = read_record(record, Acts.from_json)
         self.runs.acts = acts
         decided = decisions_in(records)
-        self.proposals.heed(decided)
+        self.proposals.load_decisions(decided)
         self.board.publish(drains=decided.drains)
         self.board.recall_answers(decided.answers)
         self.runs.set_pause(decided.pause)

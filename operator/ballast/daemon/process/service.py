@@ -77,9 +77,9 @@ class Service:
         self.parts = assemble(
             given.outside,
             Loops(
-                look_again=self.look_now,
+                look_again=self.check_now,
                 in_background=self.planning,
-                lock_waits=self._lock_waits,
+                lock_waits=self._note_lock_wait,
                 refused=lambda kind, code: self.metrics.refusals.labels(kind, code).inc(),
                 run_ended=self.run_ended,
             ),
@@ -119,7 +119,7 @@ class Service:
             Check(name="requests", every_s=lambda: every().requests_s, run=parts.requests.answer_all),
             Check(name="run", every_s=lambda: every().requests_s, run=parts.journal.show_run),
             Check(name="settings", every_s=lambda: every().settings_s, run=self._settings),
-            Check(name="health", every_s=lambda: every().settings_s, run=self._heal),
+            Check(name="health", every_s=lambda: every().settings_s, run=self._restart_stuck),
         )
         if (look := self.given.credentials_changed) is not None:
             self.pulse.add(Check(name="credentials", every_s=lambda: every().settings_s, run=look))
@@ -174,18 +174,18 @@ class Service:
         )
         self.journal_loop.hurry("journal")
 
-    def look_now(self) -> None:
+    def check_now(self) -> None:
         """Make the reading and the checks due at once."""
         self.work.hurry_all()
 
     def _loop(self) -> Loop:
-        return Loop(clock=self.clock, report=self._report, nap=self._nap)
+        return Loop(clock=self.clock, report=self._report, nap=self._wait)
 
-    def _lock_waits(self) -> None:
+    def _note_lock_wait(self) -> None:
         self.lock.beat.at_s = self.clock.monotonic_s()
 
-    def _heal(self) -> str:
-        """Where a loop or the run is stuck, start again in its place: the journal knows what is open."""
+    def _restart_stuck(self) -> str:
+        """Restart the process where a loop or the run is stuck; the run is resumed from the journal."""
         state = health.alive(self.beats, self.clock.monotonic_s())
         if state.ok or self.given.start_anew is None:
             return state.sentence
@@ -195,7 +195,7 @@ class Service:
         self.given.start_anew()
         return sentence
 
-    def _nap(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> None:
         self._wake.wait(seconds)
 
     def _settings(self) -> str:
@@ -216,7 +216,7 @@ class Service:
         # A change of mode wants the lock, or gives it back.
         self.lock.hurry("lock")
         # What the new settings ask for need not wait for the next check.
-        self.look_now()
+        self.check_now()
         return sentence
 
     def _mark_changed(self, shown: Sequence[tuple[str, str]]) -> None:

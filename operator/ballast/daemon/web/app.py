@@ -79,12 +79,12 @@ class WebParts:
 
 def build(parts: WebParts) -> Starlette:
     """Everything."""
-    return _app([*_probes(parts), *_reading(parts), *_acting(parts), *_page()], parts.hosts)
+    return _app([*_probe_routes(parts), *_read_routes(parts), *_action_routes(parts), *_page_routes()], parts.hosts)
 
 
 def build_probes(parts: WebParts) -> Starlette:
     """Probes and metrics, for a port of their own."""
-    return _app(_probes(parts), parts.hosts)
+    return _app(_probe_routes(parts), parts.hosts)
 
 
 def _app(routes: list[BaseRoute], hosts: Collection[str]) -> Starlette:
@@ -95,7 +95,7 @@ def _app(routes: list[BaseRoute], hosts: Collection[str]) -> Starlette:
     )
 
 
-def _probes(parts: WebParts) -> list[BaseRoute]:
+def _probe_routes(parts: WebParts) -> list[BaseRoute]:
     async def livez(_: Request) -> Response:
         return _probe(parts.alive())
 
@@ -121,7 +121,7 @@ def _probes(parts: WebParts) -> list[BaseRoute]:
     ]
 
 
-def _reading(parts: WebParts) -> list[BaseRoute]:
+def _read_routes(parts: WebParts) -> list[BaseRoute]:
     board, desk = parts.board, parts.desk
 
     async def status(request: Request) -> Response:
@@ -129,7 +129,7 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
         after = request.query_params.get("after", "")
         view = board.view
         if _VERSION.fullmatch(after):
-            view = await _newer(parts, int(after))
+            view = await _wait_for_newer(parts, int(after))
         return _json(api.status(view, now_ms=parts.clock.now_ms(), read_only=desk.closed))
 
     async def history(_: Request) -> Response:
@@ -178,7 +178,7 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
     ]
 
 
-async def _newer(parts: WebParts, after: int) -> View:
+async def _wait_for_newer(parts: WebParts, after: int) -> View:
     """Wait for a newer view without holding a thread: many pages may be open."""
     deadline = asyncio.get_running_loop().time() + _LONGEST_WAIT_S
     loop = asyncio.get_running_loop()
@@ -188,7 +188,7 @@ async def _newer(parts: WebParts, after: int) -> View:
     return parts.board.view
 
 
-def _acting(parts: WebParts) -> list[BaseRoute]:
+def _action_routes(parts: WebParts) -> list[BaseRoute]:
     desk = parts.desk
 
     def action(kind: str) -> Handler:
@@ -203,7 +203,7 @@ def _acting(parts: WebParts) -> list[BaseRoute]:
     return [Route(f"/api/v1/actions/{kind}", action(kind), methods=["POST"]) for kind in ACTIONS]
 
 
-def _page() -> list[BaseRoute]:
+def _page_routes() -> list[BaseRoute]:
     folder = resources.files("ballast.daemon.web") / "static"
 
     def asset(name: str) -> Handler:
