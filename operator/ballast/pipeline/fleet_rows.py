@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ballast.adapters.samples.arrow_schema import arrow_schema
+from ballast.adapters.samples.arrow_schema import array_with_nulls, arrow_schema
 from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState, Ints, LogDir, Partitions, Topic
 from ballast.core.samples import Table
 from ballast.core.what_if import Member, Traffic, plan_scenario
@@ -52,6 +52,7 @@ def to_batch(member: Member) -> Any:
         }
         for b in s.brokers
     ]
+    min_isr = np.array([t_.min_isr for t_ in s.topics], np.int32)
     return record_batch(
         FLEET_SNAPSHOT,
         {
@@ -61,11 +62,11 @@ def to_batch(member: Member) -> Any:
             "kafka_version": pa.array([s.kafka_version], pa.string()),
             "topic": one(pa.array([t_.name for t_ in s.topics], pa.string())),
             "topic_id": one(pa.array([t_.topic_id or "" for t_ in s.topics], pa.string())),
-            "min_isr": one(_with_nulls(np.array([t_.min_isr for t_ in s.topics], np.int32), UNKNOWN)),
+            "min_isr": one(array_with_nulls(min_isr, min_isr != UNKNOWN)),
             "deleting": one(np.array([t_.deleting for t_ in s.topics], np.bool_)),
             "partition_topic": one(p.topic),
             "partition": one(p.number),
-            "leader": one(_with_nulls(p.leader, NO_LEADERSHIP_RECORD)),
+            "leader": one(array_with_nulls(p.leader, p.leader != NO_LEADERSHIP_RECORD)),
             "bytes_in": figures(None if t is None else t.bytes_in),
             "bytes_out": figures(None if t is None else t.bytes_out),
             "growth": figures(None if t is None else _growth(t.growth)),
@@ -75,16 +76,11 @@ def to_batch(member: Member) -> Any:
             "adding": one(p.adding),
             "removing": one(p.removing),
             "offline": one(p.offline),
-            "size_bytes": one(_with_nulls(p.size_bytes, UNKNOWN)),
+            "size_bytes": one(array_with_nulls(p.size_bytes, p.size_bytes != UNKNOWN)),
             "log_dir": one(p.log_dir),
             "brokers": pa.array([brokers], arrow_schema(FLEET_SNAPSHOT.columns).field("brokers").type),
         },
     )
-
-
-def _with_nulls(values: npt.NDArray[Any], unknown: int) -> Any:
-    """The figures, null where they are this one."""
-    return pa.array(values, mask=values == unknown)
 
 
 def _growth(values: npt.NDArray[np.float64]) -> Any:

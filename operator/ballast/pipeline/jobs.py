@@ -105,7 +105,7 @@ class Job(NamedTuple):
         if task is None:
             return NOTHING
         stored = Stored(tables.log.parts(self.source, task.version), tables.log.parts(self.target))
-        parts = self.parts(scope, stored, tables.find_gained(self.source, task)) if stored.source else ()
+        parts = self.parts(scope, stored, tables.find_changes(self.source, task)) if stored.source else ()
         if not parts:
             return NOTHING
         say(f"{self.target.name}: making {first_and_last(parts)}")
@@ -159,14 +159,14 @@ def _sentence(report: JobReport) -> str:
     )
 
 
-def _hours(scope: Scope, stored: Stored, gained: Change) -> tuple[Any, ...]:
+def _hours(scope: Scope, stored: Stored, change: Change) -> tuple[Any, ...]:
     oldest = scope.newest(stored.source) - timedelta(hours=scope.policy.keep_minutes_hours)
-    return tuple(h for h in gained.parts if h > oldest or not _is_final(stored, h, h + timedelta(hours=1)))
+    return tuple(h for h in change.parts if h > oldest or not _is_final(stored, h, h + timedelta(hours=1)))
 
 
-def _dates(scope: Scope, stored: Stored, gained: Change) -> tuple[Any, ...]:
+def _dates(scope: Scope, stored: Stored, change: Change) -> tuple[Any, ...]:
     oldest = (scope.newest(stored.source) - timedelta(days=scope.policy.keep_hours_days)).date()
-    days = sorted({hour.date() for hour in gained.parts})
+    days = sorted({hour.date() for hour in change.parts})
     return tuple(d for d in days if d > oldest or not _is_final(stored, d, _midnight(d + timedelta(days=1))))
 
 
@@ -220,8 +220,8 @@ def _disk_outlook(tables: SparkTables, scope: Scope, task: Task, clusters: tuple
     return disk_outlook(_window(tables, DISK_HOUR, scope, task, clusters))
 
 
-def _clusters(_: Scope, __: Stored, gained: Change) -> tuple[str, ...]:
-    return gained.clusters
+def _clusters(_: Scope, __: Stored, change: Change) -> tuple[str, ...]:
+    return change.clusters
 
 
 JOBS: Final[Mapping[str, Job]] = {

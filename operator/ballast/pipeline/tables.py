@@ -33,7 +33,7 @@ _OURS: Final = re.compile(r"^ballast\.errors\.\w+: ")
 
 
 class Change(NamedTuple):
-    """Which parts of a table gained rows, and whose."""
+    """Which parts of a table have new rows, and of which clusters these are."""
 
     parts: tuple[Any, ...]
     clusters: tuple[str, ...]
@@ -49,9 +49,9 @@ class SparkTables:
         self._open_session = open_session
         self.store = store
         self.log = TableLog(store)
-        self._starting, self._asking = Lock(), Lock()
+        self._starting, self._changes_lock = Lock(), Lock()
         self._session: SparkSession | None = None
-        self._gained: dict[tuple[str, int | None, int], Change] = {}
+        self._changes: dict[tuple[str, int | None, int], Change] = {}
 
     @property
     def session(self) -> SparkSession:
@@ -68,18 +68,18 @@ class SparkTables:
         rows = reader.load(self.log.url(table))
         return rows if where is None else rows.where(where)
 
-    def find_gained(self, table: Table, task: Task) -> Change:
-        """The parts of a source that gained rows since the job last ran, by its change data feed; at first, all of them.
+    def find_changes(self, table: Table, task: Task) -> Change:
+        """The parts of a source with rows that are new since the job last ran, by its change data feed; at first, all of them.
 
-        What retention deletes and what compaction writes anew is no gain.  Jobs that ask the same are told what one found.
+        Rows that retention deletes or compaction rewrites are not new.  Jobs that ask the same share one answer.
         """
         asked = task.app.partition("/")[2], task.done, task.version
-        with self._asking:
-            if asked not in self._gained:
-                self._gained[asked] = self._read_gained(table, task)
-            return self._gained[asked]
+        with self._changes_lock:
+            if asked not in self._changes:
+                self._changes[asked] = self._read_changes(table, task)
+            return self._changes[asked]
 
-    def _read_gained(self, table: Table, task: Task) -> Change:
+    def _read_changes(self, table: Table, task: Task) -> Change:
         columns = list(dict.fromkeys([table.partition_by[0], "cluster"]))
         self.describe(f"{table.name}: what is new")
         if task.done is not None:

@@ -98,23 +98,23 @@ def test_hours_that_were_made_and_whose_samples_may_be_forgotten_are_not_made_ag
 
 def test_missing_hours_are_made_however_long_the_pipeline_rested() -> None:
     """So is the hour in which it began to rest: its table was written before the hour ended."""
-    gained = Change(HOURS[5:], ("alpha",))
+    change = Change(HOURS[5:], ("alpha",))
     for name in ("load_hour", "leadership_history", "broker_imbalance", "disk_hour"):
         parts = JOBS[name].parts
-        assert parts(scope(), Stored(read(HOURS), {}), gained) == HOURS[5:]
+        assert parts(scope(), Stored(read(HOURS), {}), change) == HOURS[5:]
         begun = read(HOURS[:5]) | {HOURS[5]: Part(1, 1, HOURS[5] + timedelta(minutes=30))}
-        assert parts(scope(), Stored(read(HOURS), begun), gained) == HOURS[5:]
+        assert parts(scope(), Stored(read(HOURS), begun), change) == HOURS[5:]
 
 
 def test_a_day_that_was_made_and_whose_hours_may_be_forgotten_is_not_made_again() -> None:
     """A missing hour of it came: the day keeps the figures of all the others."""
     days = tuple(HOUR.date() - timedelta(days=n) for n in (3, 2, 1))
-    gained = Change(tuple(HOUR - timedelta(days=n) for n in (3, 2, 1)), ("alpha",))
+    change = Change(tuple(HOUR - timedelta(days=n) for n in (3, 2, 1)), ("alpha",))
     written = dict.fromkeys(days, Part(1, 1, HOUR))
     parts = JOBS["load_day"].parts
     short = scope(keep_hours_days=2, keep_minutes_hours=2)
-    assert parts(short, Stored(read(HOURS), written), gained) == days[2:]
-    assert parts(short, Stored(read(HOURS), {}), gained) == days
+    assert parts(short, Stored(read(HOURS), written), change) == days[2:]
+    assert parts(short, Stored(read(HOURS), {}), change) == days
 
 
 def test_an_empty_source_is_nothing_to_do(log: TableLog) -> None:

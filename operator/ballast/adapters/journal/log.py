@@ -102,7 +102,7 @@ class TopicLog:
                 self._at = self._handed_to
                 raise
             self._handed_to = self._at
-            self._mark.saw(self._at)
+            self._mark.note_read(self._at)
             return taken
 
     def look(self, *, now: bool = False) -> None:
@@ -118,9 +118,9 @@ class TopicLog:
         """When it was lost last, what is left of it was this journal's: its newest records were gone, not the topic."""
         return self._mark.how_lost == "truncated"
 
-    def wrote(self, offset: int) -> None:
+    def note_written(self, offset: int) -> None:
         """Take note of where a record of ours stands; raises ``JournalLost`` where another record stood there before."""
-        self._mark.wrote(offset)
+        self._mark.note_written(offset)
 
     def forget(self) -> None:
         """Read what stands there now from its beginning, whatever it is."""
@@ -173,10 +173,10 @@ class TopicLog:
 
     def _readable_end(self, *, whole: bool) -> int:
         """The last stable offset, once it has reached what was written when we were called."""
-        high_watermark = self._patiently(self._high_watermark)
+        high_watermark = self._ask_again(self._high_watermark)
         deadline = time.monotonic() + (self._timeout_s if whole else SETTLING_S)
         while True:
-            stable = self._patiently(self._last_stable)
+            stable = self._ask_again(self._last_stable)
             if stable >= high_watermark:
                 return stable
             if time.monotonic() > deadline:
@@ -225,7 +225,7 @@ class TopicLog:
         if consumer is not None:
             consumer.close()
 
-    def _patiently(self, ask: Callable[[float], T]) -> T:
+    def _ask_again(self, ask: Callable[[float], T]) -> T:
         """Ask again while brokers have not yet heard of a topic that we know exists, or are electing its leader.
 
         ``ask`` is told how long it may take.  A question to a leader that has just left waits for all the time it is given,
@@ -285,7 +285,7 @@ class TopicLog:
         if not self.exists():
             return False
         with self._translate_errors(f"read {self.topic}"):
-            return self._patiently(self._high_watermark) == 0
+            return self._ask_again(self._high_watermark) == 0
 
     def _require_one(self, partitions: Collection[int]) -> None:
         if len(partitions) != 1:
@@ -312,7 +312,7 @@ class TopicLog:
             return entries
 
         with self._translate_errors(f"describe {self.topic}"):
-            described = self._patiently(describe)
+            described = self._ask_again(describe)
         policy = described["cleanup.policy"].value
         if "compact" not in policy.split(","):
             raise Refused(
@@ -425,7 +425,7 @@ class TopicLog:
     def _admin(self) -> AdminClient:
         if self._admin_client is None:
             self._admin_client = AdminClient(
-                librdkafka.silent(self._client)
+                librdkafka.without_logging(self._client)
                 | {
                     "error_cb": self._hear,
                     # Its requests go to the controller that it heard of last. While that one is down the client connects to
@@ -439,7 +439,7 @@ class TopicLog:
     def _open(self) -> ck.Consumer:
         if self._consumer is None:
             self._consumer = ck.Consumer(
-                librdkafka.speaking(self._client)
+                librdkafka.with_logging(self._client)
                 | {
                     "group.id": READER_GROUP,
                     "enable.auto.commit": False,

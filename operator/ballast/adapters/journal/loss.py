@@ -52,12 +52,12 @@ class TopicMark:
         """Whatever stands there at the next look is the topic."""
         self._seen, self._id, self._end, self._lost_since_s, self._looked_s = False, None, 0, None, float("-inf")
 
-    def saw(self, end: int) -> None:
-        """Every offset below this one has been seen."""
+    def note_read(self, end: int) -> None:
+        """Take note that every offset below this one has been read."""
         self._seen, self._end = True, max(self._end, end)
 
-    def wrote(self, offset: int) -> None:
-        """A record of ours was given this offset; raises ``JournalLost`` where another record had it before."""
+    def note_written(self, offset: int) -> None:
+        """Take note that a record of ours was given this offset; raises ``JournalLost`` where another record had it before."""
         if offset < self._end:
             self.how_lost = "truncated"
             raise self._truncation(offset)

@@ -38,7 +38,7 @@ def transaction_timeout_ms(timeout_s: float) -> int:
 
 def start_transactions(client: Mapping[str, Any], transactional_id: str, *, timeout_s: float) -> ck.Producer:
     """A new producer with this id; from here on the brokers refuse every commit of the one before it."""
-    settings = librdkafka.speaking(client) | {
+    settings = librdkafka.with_logging(client) | {
         "transactional.id": transactional_id,
         "transaction.timeout.ms": transaction_timeout_ms(timeout_s),
         "linger.ms": 0,

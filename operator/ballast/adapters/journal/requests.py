@@ -56,7 +56,7 @@ class RequestsTopic:
             return
         failures: list[ck.KafkaError] = []
         with translate_errors("take the request"):
-            producer = ck.Producer(librdkafka.speaking(self._client) | {"enable.idempotence": True, "linger.ms": 0})
+            producer = ck.Producer(librdkafka.with_logging(self._client) | {"enable.idempotence": True, "linger.ms": 0})
             producer.produce(
                 self.topic,
                 key=request.id.encode(),

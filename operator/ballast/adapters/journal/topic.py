@@ -120,7 +120,7 @@ class TopicJournal:
         if not wanted():
             raise lock_unwanted()
         try:
-            self._stand_in_line(holder, wait_s, wanted)
+            self._wait_for_lock(holder, wait_s, wanted)
         except JournalLost:
             with self._turn:
                 if self._holder is None:
@@ -132,7 +132,7 @@ class TopicJournal:
         with self._turn:
             return self._require_holder()
 
-    def _stand_in_line(self, holder: Holder, wait_s: float, wanted: Callable[[], bool]) -> None:
+    def _wait_for_lock(self, holder: Holder, wait_s: float, wanted: Callable[[], bool]) -> None:
         if self._remembered is not None and self._inherit(holder, self._clock.monotonic_s() + wait_s, wanted):
             return
         with self._turn:
@@ -157,7 +157,7 @@ class TopicJournal:
                 raise lock_unwanted()
             if self._take(holder, watch):
                 return
-            if not self._rival_shows(before) and self._clock.monotonic_s() >= deadline:
+            if not self._wait_for_rival_lease(before) and self._clock.monotonic_s() >= deadline:
                 raise lock_contended()
 
     def _inherit(self, holder: Holder, deadline: float, wanted: Callable[[], bool]) -> bool:
@@ -256,7 +256,7 @@ class TopicJournal:
         self._holder = replace(holder, since_ms=self._clock.now_ms())
         self._held, self._beat = HeldLease(holder.lease_s), 0
 
-    def _rival_shows(self, before: tuple[Holder, int] | None) -> bool:
+    def _wait_for_rival_lease(self, before: tuple[Holder, int] | None) -> bool:
         """Wait for the lease of the candidate that fenced us: it follows within moments, unless it died in between."""
         deadline = self._clock.monotonic_s() + RIVAL_S
         while self._lease() == before:
@@ -466,7 +466,7 @@ class TopicJournal:
         for key, data in transaction.entries:
             self._view.apply(key, data)
         for offset in placed:
-            self._log.wrote(offset)
+            self._log.note_written(offset)
 
     def _regain(self) -> None:
         """Write on with a new producer where the lease is still ours; raise ``Fenced`` where it is not.

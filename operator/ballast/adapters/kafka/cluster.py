@@ -146,16 +146,16 @@ class KafkaCluster:
         taken_at_ms = time.time_ns() // 1_000_000
         api = self.api()
         metadata, moves, gaps = self._metadata_and_moves()
-        brokers, controller = self._who_is_who(metadata, api)
+        brokers, controller = self._read_brokers(metadata, api)
         if controller == UNKNOWN:
             gaps = (*gaps, Gap("cluster", "the active controller", "there is none, or no broker reported it"))
         alive = [b.id for b in brokers if b.alive]
         topics = [t.name for t in metadata.columns.topics]
         # Four questions side by side, so that a frozen broker costs its bounded wait once.
-        logs = self._beside(log_dir_requests.describe, self._wire, alive if log_dirs else [], read_log_columns)
-        broker_configs = self._beside(self._broker_configs, alive if configs else [])
-        topic_configs = self._beside(self._topic_configs, topics if configs else [])
-        deleting = self._beside(self._deleting)
+        logs = self._ask_in_thread(log_dir_requests.describe, self._wire, alive if log_dirs else [], read_log_columns)
+        broker_configs = self._ask_in_thread(self._broker_configs, alive if configs else [])
+        topic_configs = self._ask_in_thread(self._topic_configs, topics if configs else [])
+        deleting = self._ask_in_thread(self._deleting)
         columns = replace(metadata.columns, topics=_with_deleting(metadata.columns.topics, deleting.result()))
         own, default, config_gaps = broker_configs.result()
         if configs:
@@ -294,7 +294,7 @@ class KafkaCluster:
 
     # --- the parts of a snapshot
 
-    def _beside(self, ask: Callable[..., T], *args: Any) -> Future[T]:
+    def _ask_in_thread(self, ask: Callable[..., T], *args: Any) -> Future[T]:
         """Ask in another thread, under the deadline of this one."""
         return self._pool.submit(copy_context().run, ask, *args)
 
@@ -378,7 +378,7 @@ class KafkaCluster:
             return None
         return changes(dict(self.reassignments()))
 
-    def _who_is_who(self, metadata: Metadata, api: frozenset[str]) -> tuple[tuple[Broker, ...], int]:
+    def _read_brokers(self, metadata: Metadata, api: frozenset[str]) -> tuple[tuple[Broker, ...], int]:
         """The brokers, fenced ones included where the cluster tells of them, and the active controller."""
         brokers = {b.id: b for b in metadata.brokers}
         if self._wire.versions().get(_DESCRIBE_CLUSTER, (0, -1))[1] >= _FENCED_SINCE:

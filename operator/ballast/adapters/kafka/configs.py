@@ -159,30 +159,30 @@ def _alter_anywhere(
 
     try:
         outcomes = send(changes)
-        begun = _lists_begun(wire, {r: changes[r] for r, o in outcomes.items() if o.code == UNTOLD})
-        return outcomes | (send(begun) if begun else {})
+        again = _set_missing_lists(wire, {r: changes[r] for r, o in outcomes.items() if o.code == UNTOLD})
+        return outcomes | (send(again) if again else {})
     except BallastError as failure:
         if failure.retryable:
             return dict.fromkeys(changes, _no_answer(failure))
         raise
 
 
-def _lists_begun(
+def _set_missing_lists(
     wire: Wire, failed: Mapping[ConfigResource, Sequence[ConfigChange]]
 ) -> dict[ConfigResource, list[ConfigChange]]:
-    """The same changes for brokers before 2.4, which fail over an append to a list that is not set: there it is set.
+    """The same changes with a list set that is not there yet: brokers before 2.4 fail over an append to it.
 
     What another client sets in this very moment is lost on those brokers; a list that stands is still appended to.
     """
     appending = {r: changes for r, changes in failed.items() if any(c.operation == "append" for c in changes)}
     entries, _ = describe(wire, list(appending)) if appending else ({}, {})
 
-    def begin(change: ConfigChange) -> ConfigChange:
+    def set_where_missing(change: ConfigChange) -> ConfigChange:
         entry = entries[change.resource].get(change.key)
         unset = entry is None or entry.source != "DYNAMIC_TOPIC_CONFIG"
         return replace(change, operation="set") if change.operation == "append" and unset else change
 
-    again = {r: [begin(c) for c in changes] for r, changes in appending.items() if r in entries}
+    again = {r: [set_where_missing(c) for c in changes] for r, changes in appending.items() if r in entries}
     return {r: changes for r, changes in again.items() if changes != list(appending[r])}
 
 

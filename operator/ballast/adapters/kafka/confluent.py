@@ -81,7 +81,7 @@ def new_client(servers: str, security: Security, *, timeout_s: float) -> AdminCl
     """An admin client, silent; every one that reads or changes a cluster is made here."""
     with translate_errors("a connection", security):
         return AdminClient(
-            librdkafka.silent(security.for_confluent())
+            librdkafka.without_logging(security.for_confluent())
             | {
                 "bootstrap.servers": servers,
                 "client.id": "ballast",

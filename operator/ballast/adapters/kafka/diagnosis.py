@@ -104,7 +104,7 @@ def first_to_answer(
 def _try_server(host: str, port: int, context: ssl.SSLContext | None, security: Security, timeout_s: float) -> None:
     where = f"{host}:{port}"
     with _connect(host, port, where, timeout_s) as plain:
-        channel = plain if context is None else _shake_hands(plain, context, host, where)
+        channel = plain if context is None else _start_tls(plain, context, host, where)
         with channel:
             answer = _ask(channel, _API_VERSIONS, b"", where)
             if answer is None:
@@ -197,7 +197,7 @@ def _connect(host: str, port: int, where: str, timeout_s: float) -> Iterator[soc
         yield channel
 
 
-def _shake_hands(plain: socket.socket, context: ssl.SSLContext, host: str, where: str) -> ssl.SSLSocket:
+def _start_tls(plain: socket.socket, context: ssl.SSLContext, host: str, where: str) -> ssl.SSLSocket:
     try:
         return context.wrap_socket(plain, server_hostname=host)
     except ssl.SSLCertVerificationError as failure:

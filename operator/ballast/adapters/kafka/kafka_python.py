@@ -176,7 +176,7 @@ class Wire:
 
     def ask(self, what: str, make: MakeRequest, *, retry: RetryPolicy | None = None) -> Any:
         """Send to one of the brokers, the same as before, and to another when it fails."""
-        return self._patiently(what, lambda link: link.send(make(), None, self.broker_wait_s), retry)
+        return self._ask_again(what, lambda link: link.send(make(), None, self.broker_wait_s), retry)
 
     def ask_controller(
         self, what: str, make: MakeRequest, *, retry: RetryPolicy | None = None, wait_s: float | None = None
@@ -196,7 +196,7 @@ class Wire:
                 raise kafka_errors.NodeNotReadyError("the controller has moved")
             return response
 
-        return self._patiently(what, attempt, retry)
+        return self._ask_again(what, attempt, retry)
 
     async def _controller(self, link: Link) -> int | None:
         """Where to send what is for the controller: on KRaft to any broker, which passes it on."""
@@ -241,10 +241,10 @@ class Wire:
 
         if not brokers:
             return {}
-        answers: dict[int, Any | BallastError] = self._patiently(what, everyone, retry)
+        answers: dict[int, Any | BallastError] = self._ask_again(what, everyone, retry)
         return answers
 
-    def _patiently(self, what: str, attempt: Callable[[Link], Any], retry: RetryPolicy | None) -> Any:
+    def _ask_again(self, what: str, attempt: Callable[[Link], Any], retry: RetryPolicy | None) -> Any:
         used: Link | None = None
 
         def once() -> Any:
@@ -316,7 +316,7 @@ class Wire:
         if isinstance(failure, kafka_errors.AuthorizationError):
             return denial_of(what)
         if isinstance(failure, kafka_errors.SaslAuthenticationFailedError | kafka_errors.UnsupportedSaslMechanismError):
-            return self._not_let_in(failure)
+            return self._authentication_failed(failure)
         if isinstance(failure, kafka_errors.UnsupportedVersionError):
             return Refused(f"The cluster's Kafka version does not know {what}.", hint="It needs Kafka 2.4 or newer.")
         if isinstance(failure, kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError):
@@ -330,7 +330,7 @@ class Wire:
             )
         return Refused(f"Request for {what} failed: {who} answered {detail}.")
 
-    def _not_let_in(self, failure: kafka_errors.KafkaError) -> AuthenticationFailed:
+    def _authentication_failed(self, failure: kafka_errors.KafkaError) -> AuthenticationFailed:
         if isinstance(failure, kafka_errors.UnsupportedSaslMechanismError):
             return no_such_mechanism(self._security)
         return login_refused(self._security)

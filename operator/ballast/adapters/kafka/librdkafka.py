@@ -40,13 +40,13 @@ _SOCKET_TIMEOUT_MS: Final = (1_000, 300_000)
 _VARYING: Final = re.compile(r"rdkafka#[a-z]+-\d+|\d+ ?ms\b|\d+ identical|\(after [^)]*\)")
 
 
-def speaking(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration of a client that works by itself: it speaks to our logger when it is polled."""
+def with_logging(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of a client that works in the background: it writes to our logger when it is polled."""
     return {**_with_token(config), "logger": logging.getLogger(LOGGER)}
 
 
-def silent(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration of a client that is only asked: it writes no lines, since its failures come back from the calls."""
+def without_logging(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of a client that only answers calls: it logs nothing, since each call raises its own failure."""
     return {**_with_token(config), "log_level": 0}
 
 

@@ -36,6 +36,11 @@ def arrow_schema(columns: Iterable[Column]) -> Any:
     return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in columns])
 
 
+def array_with_nulls(values: Any, known: Any) -> Any:
+    """An Arrow array of these NumPy values, null where they are not known."""
+    return pa.array(values, mask=~known)
+
+
 def _field(part: str) -> Any:
     name, _, words = part.partition(":")
     return pa.field(name, arrow_type(words))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ballast.adapters.samples.arrow_schema import arrow_schema
+from ballast.adapters.samples.arrow_schema import array_with_nulls, arrow_schema
 from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState
 from ballast.core.cluster.external_load import BrokerFigures, consumer_bytes_per_s
 from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, MinuteSample, Table
@@ -51,26 +51,22 @@ def _partitions(sample: MinuteSample, measured: Measured) -> dict[str, Any]:
         "topic": pa.array([name for name, _ in s.topics], pa.string()).take(topic),
         "topic_id": pa.array([topic_id for _, topic_id in s.topics], pa.string()).take(topic),
         "partition": p.number,
-        "leader": _with_nulls(p.leader, p.leader != NO_LEADERSHIP_RECORD),
-        "leader_before": _with_nulls(measured.leader_before, measured.leader_before > NO_LEADERSHIP_RECORD),
+        "leader": array_with_nulls(p.leader, p.leader != NO_LEADERSHIP_RECORD),
+        "leader_before": array_with_nulls(measured.leader_before, measured.leader_before > NO_LEADERSHIP_RECORD),
         "preferred_leader": _preferred_leaders(s.state),
         "deleting": s.deleting,
-        "earliest_offset": _with_nulls(s.earliest, s.earliest >= 0),
-        "end_offset": _with_nulls(s.high_watermark, s.high_watermark >= 0),
+        "earliest_offset": array_with_nulls(s.earliest, s.earliest >= 0),
+        "end_offset": array_with_nulls(s.high_watermark, s.high_watermark >= 0),
         "seconds": _finite(rates.seconds),
         "bytes_in": _finite(rates.bytes_per_s),
         "records_in": _finite(rates.records_per_s),
         "bytes_out": _bytes_out(s),
         "replicas": _lists(s.state, p.replica),
         "in_sync": _lists(s.state, p.in_sync),
-        "size_bytes": _lists(s.state, _with_nulls(p.size_bytes, p.size_bytes >= 0)),
-        "lag_records": _lists(s.state, _with_nulls(p.lag, p.lag >= 0)),
+        "size_bytes": _lists(s.state, array_with_nulls(p.size_bytes, p.size_bytes >= 0)),
+        "lag_records": _lists(s.state, array_with_nulls(p.lag, p.lag >= 0)),
         "log_dir": _lists(s.state, _paths(s.state)),
     }
-
-
-def _with_nulls(values: Any, known: Any) -> Any:
-    return pa.array(values, mask=~known)
 
 
 def _finite(values: Any) -> Any:
@@ -91,7 +87,7 @@ def _preferred_leaders(state: ClusterState) -> Any:
     stays = ~p.removing
     # Written back to front so that the first replica that stays is the one that remains.
     preferred[owner[stays][::-1]] = p.replica[stays][::-1]
-    return _with_nulls(preferred, preferred != UNKNOWN)
+    return array_with_nulls(preferred, preferred != UNKNOWN)
 
 
 def _paths(state: ClusterState) -> Any:
@@ -105,7 +101,7 @@ def _paths(state: ClusterState) -> Any:
     if not len(ids) or not paths:
         return pa.nulls(len(p.replica), pa.string())
     known = (ids[slot] == p.replica) & (p.log_dir >= 0) & (p.log_dir < held[slot])
-    return pa.array(paths, pa.string()).take(_with_nulls(np.where(known, first[slot] + p.log_dir, 0), known))
+    return pa.array(paths, pa.string()).take(array_with_nulls(np.where(known, first[slot] + p.log_dir, 0), known))
 
 
 def _bytes_out(s: MinuteSample) -> Any:
@@ -119,7 +115,7 @@ def _bytes_out(s: MinuteSample) -> Any:
     size[owner[led]] = p.size_bytes[led]
     names = [name for name, _ in s.topics]
     rates = consumer_bytes_per_s(s.external, names, topic=p.topic, leader=p.leader, led_size=size)
-    return _with_nulls(rates, rates >= 0)
+    return array_with_nulls(rates, rates >= 0)
 
 
 def _brokers(s: MinuteSample) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def known(id_: str, end: int) -> TopicMark:
     """A topic that was seen so."""
     mark = TopicMark("t")
     assert looked(mark, (id_, end)) is None
-    mark.saw(end)
+    mark.note_read(end)
     return mark
 
 
@@ -114,9 +114,9 @@ def test_without_topic_ids_the_end_tells() -> None:
 def test_a_record_of_ours_where_another_one_stood_tells_too() -> None:
     """The broker gives its offset with the acknowledgement."""
     mark = known("a", 9)
-    mark.wrote(9)
+    mark.note_written(9)
     with pytest.raises(JournalLost):
-        mark.wrote(5)
+        mark.note_written(5)
 
 
 def test_a_leader_that_does_not_say_ends_no_suspicion_of_a_cut(wait: Callable[[float], None]) -> None:

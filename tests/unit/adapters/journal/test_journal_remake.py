@@ -95,7 +95,7 @@ class Topic:
         if self.lost:
             raise JournalLost(self.how_lost, "it is another one")
 
-    def wrote(self, _offset: int) -> None:
+    def note_written(self, _offset: int) -> None:
         """What was written is in the view already."""
         self._at = len(self.entries)
 
@@ -129,7 +129,7 @@ class Producer:
     def commit_transaction(self, _timeout_s: float) -> None:
         """All of it at once."""
         self._topic.entries += self._open
-        self._topic.wrote(len(self._topic.entries))
+        self._topic.note_written(len(self._topic.entries))
 
 
 @pytest.fixture
@@ -270,7 +270,7 @@ def test_offsets_of_the_old_topic_do_not_count_in_the_new_one(
     journal._producer._placed.append(500)
     topic.lose()
     told: list[int] = []
-    monkeypatch.setattr(topic, "wrote", told.append)
+    monkeypatch.setattr(topic, "note_written", told.append)
     journal.remake()
     assert 500 not in told
 

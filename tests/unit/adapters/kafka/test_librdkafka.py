@@ -50,7 +50,7 @@ def speak() -> None:
     heard: list[logging.LogRecord] = []
     logger = logging.getLogger(librdkafka.LOGGER)
     logger.addFilter(lambda record: heard.append(record) or True)  # type: ignore[func-returns-value]
-    client = ck.Producer(librdkafka.speaking(NO_BROKER))
+    client = ck.Producer(librdkafka.with_logging(NO_BROKER))
     end = time.monotonic() + 20
     try:
         while not any("Connect" in r.getMessage() for r in heard):
@@ -102,7 +102,7 @@ def test_a_client_that_is_only_asked_writes_no_lines(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its failure comes back from the call."""
-    client = AdminClient(librdkafka.silent(NO_BROKER))
+    client = AdminClient(librdkafka.without_logging(NO_BROKER))
     with pytest.raises(ck.KafkaException):
         client.list_topics(timeout=1)
     client.poll(0)
@@ -110,7 +110,7 @@ def test_a_client_that_is_only_asked_writes_no_lines(
     assert not caplog.records
 
 
-@pytest.mark.parametrize("settings", [librdkafka.speaking, librdkafka.silent])
+@pytest.mark.parametrize("settings", [librdkafka.with_logging, librdkafka.without_logging])
 def test_a_token_that_cannot_be_had_is_our_own_error_at_once(settings: object) -> None:
     """The client would wait for ten seconds and then not say why."""
 
@@ -156,7 +156,7 @@ def test_a_client_that_was_not_answered_is_gone_when_it_is_closed(
 ) -> None:
     """At once: a daemon's collector of garbage may come hours later, and each client has threads and connections."""
     monkeypatch.setattr(loss, "ASK_S", 0.2)
-    client = AdminClient(librdkafka.silent(NO_BROKER))
+    client = AdminClient(librdkafka.without_logging(NO_BROKER))
     left = weakref.ref(client)
     gc.disable()
     try:

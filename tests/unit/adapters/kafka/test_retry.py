@@ -147,7 +147,7 @@ def test_the_questions_of_a_snapshot_share_one_deadline(now_s: list[float]) -> N
         cluster.snapshot()
     with one_deadline(30.0):
         versions()
-        beside = cluster._beside(ask, "in another thread")
+        beside = cluster._ask_in_thread(ask, "in another thread")
         with pytest.raises(Unavailable):
             beside.result(timeout=60)
     assert asked == []
