@@ -47,7 +47,7 @@ class SimHands:
     def start(self, broker: int) -> None:
         """Bring a broker back, with whole log dirs."""
         if self._world.brokers[broker].failed:
-            self._world.mend_dirs(broker)
+            self._world.repair_dirs(broker)
         self._world.start(broker)
 
 

@@ -285,7 +285,7 @@ def test_what_was_on_a_failed_log_dir_is_rebuilt_after_the_grace_and_nothing_els
         assert "Nothing needs repair" not in check_repair(leader)
         assert leader.parts.reading.failed_disks.since_s.keys() == {2}
         if mended:
-            world.mend_dirs(2)
+            world.repair_dirs(2)
             wait(leader, leader.policy.caution.down_broker_grace_s)
             check_repair(leader)
             assert held() == (before, set())

@@ -160,7 +160,7 @@ def test_a_failed_log_dir_and_a_broker_that_does_not_answer_are_shown(
     world.freeze(3)
     assert seen() == [(1, True, True, ()), (2, True, True, ("KAFKA_STORAGE_ERROR",)), (3, True, False, ())]
     world.start(3)
-    world.mend_dirs(2)
+    world.repair_dirs(2)
     clock.sleep(context.policy.intervals.log_dirs_s)
     assert seen() == well
 

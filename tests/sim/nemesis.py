@@ -82,7 +82,7 @@ def _calm(proof: Proof) -> None:
     world.controller_up = proof.store.available = True
     for broker in world.brokers.values():
         if broker.failed:
-            world.mend_dirs(broker.id)
+            world.repair_dirs(broker.id)
         world.start(broker.id)
 
 

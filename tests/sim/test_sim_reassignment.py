@@ -296,7 +296,7 @@ def test_a_full_disk_stops_the_copy() -> None:
     assert full.failed
     assert other.usable_bytes == 500 * MB
     sim.world.brokers[3].dir_bytes = (500 * MB, 500 * MB)
-    sim.world.mend_dirs(3)
+    sim.world.repair_dirs(3)
     wait(sim)
     assert sim.world.partition("t", 0).isr == [1, 3]
 
@@ -311,7 +311,7 @@ def test_a_broker_ends_with_the_log_dir_of_its_metadata_log() -> None:
     assert 3 not in sim.log_dirs([3])
     sim.world.start(3)
     assert 3 not in sim.log_dirs([3])
-    sim.world.mend_dirs(3)
+    sim.world.repair_dirs(3)
     assert 3 in sim.log_dirs([3])
 
 

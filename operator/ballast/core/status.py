@@ -191,7 +191,7 @@ class ClusterStatus:
         left = self.stale_throttles or self.journal in LOST
         return bool(self.broken or self.over_threshold or self.skew or left)
 
-    def holding(self, held: Collection[Setting], by_hand: Collection[Setting] = ()) -> ClusterStatus:
+    def with_held_throttles(self, held: Collection[Setting], by_hand: Collection[Setting] = ()) -> ClusterStatus:
         """The same, where Ballast's own ledgers are known by now: what is in them is not stale."""
         known = [
             replace(t, held=t.held or t.setting in held, by_hand=t.by_hand or t.setting in by_hand)
@@ -211,7 +211,7 @@ def cluster_status(
     policy: PlannerPolicy | None = None,
     loads: Loads | None = None,
 ) -> ClusterStatus:
-    """Compute it; linear in replicas.  What Ballast's own ledger holds is told to the result: ``holding``.
+    """Compute it; linear in replicas.  What Ballast's own ledger holds is told to the result: ``with_held_throttles``.
 
     Brokers are judged by what the state says; ``loads`` are only for the traffic between racks.
     """

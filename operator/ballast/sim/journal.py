@@ -79,7 +79,7 @@ class MemoryJournal:
     def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> Holder:
         """Become the writer or raise ``LockHeld``; the holder of the lock makes a lost journal again."""
         try:
-            self._stand_in_line(holder, wait_s, wanted)
+            self._wait_for_lock(holder, wait_s, wanted)
         except JournalLost:
             if self._holder is None:
                 raise
@@ -90,7 +90,7 @@ class MemoryJournal:
             self._epoch = self._store.epoch
         return self._require_holder()
 
-    def _stand_in_line(self, holder: Holder, wait_s: float, wanted: Callable[[], bool]) -> None:
+    def _wait_for_lock(self, holder: Holder, wait_s: float, wanted: Callable[[], bool]) -> None:
         self._spend()
         deadline = self._clock.monotonic_s() + wait_s
         watch = LeaseWatch(self._clock.monotonic_s())

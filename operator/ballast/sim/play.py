@@ -222,13 +222,13 @@ class _Player:
         for broker in sorted(death.brokers):
             self.world.kill(broker)
         # What it means for partitions is known when the controller has given the brokers up.
-        self.clock.after(self.world.physics.session_timeout_s + 1.0, self._count_the_hurt)
+        self.clock.after(self.world.physics.session_timeout_s + 1.0, self._count_unhealthy)
         if death.back_after_s is None:
             self.clock.after(self.least_s + AFTERMATH_S, self._give_up)
         else:
             self.clock.after(death.back_after_s, self._bring_back)
 
-    def _count_the_hurt(self) -> None:
+    def _count_unhealthy(self) -> None:
         state = self._truth()
         self.out.worst = health_of(state)
         for kind in ("offline", "under_min_isr", "at_min_isr"):

@@ -162,7 +162,7 @@ class SimWorld:
         elif record.registered:
             self.controller.take_offline(broker, log_dir)
 
-    def mend_dirs(self, broker: int) -> None:
+    def repair_dirs(self, broker: int) -> None:
         """Room is made, or the disk is mounted again, and the broker restarted: what lay in its failed log dirs is there."""
         record = self._broker(broker)
         record.failed.clear()
@@ -215,7 +215,7 @@ class SimWorld:
             elapsed -= step
             # What happens in a tick is dated at its end, however long the sleep is that the tick is part of.
             self._tick_at_s = end - elapsed
-            self._fence_the_silent()
+            self._fence_silent_brokers()
             self._produce(step)
             self._delete_tiered()
             self._drop_laggards()
@@ -237,7 +237,7 @@ class SimWorld:
             )
         )
 
-    def _fence_the_silent(self) -> None:
+    def _fence_silent_brokers(self) -> None:
         now = self._now_s()
         for broker in self.brokers.values():
             silent = broker.silent_since_s
@@ -293,7 +293,7 @@ class SimWorld:
     def _drop_laggards(self) -> None:
         """A leader drops followers that stopped fetching, be it before the controller has fenced them."""
         now = self._now_s()
-        self._drop_those_cut_off(now)
+        self._drop_unreachable_followers(now)
         if all(b.silent_since_s is None for b in self.brokers.values()):
             return
         quiet = {
@@ -308,7 +308,7 @@ class SimWorld:
                 for broker in quiet.intersection(partition.isr):
                     self.controller.leave_isr(partition, broker)
 
-    def _drop_those_cut_off(self, now: float) -> None:
+    def _drop_unreachable_followers(self, now: float) -> None:
         self._cut_since_s = {pair: self._cut_since_s.get(pair, now) for pair in self.cut}
         gone = {pair for pair, since in self._cut_since_s.items() if now - since >= self.physics.replica_lag_s}
         for partition in self.partitions() if gone else ():

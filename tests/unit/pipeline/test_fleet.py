@@ -39,11 +39,11 @@ from ballast.core.what_if import (
     Traffic,
     days_to_full,
     digest,
+    lose_brokers,
     offline,
     room,
     under_min_isr,
     with_brokers,
-    without,
 )
 from ballast.errors import UsageError
 from ballast.pipeline.fleet_job import plans
@@ -176,7 +176,7 @@ def test_a_lost_broker_shows_what_it_takes_along() -> None:
         PartitionRow("t", 2, 2, (2, 3), (2, 3), sizes=(100, 100)),
     ]
     state = build("c", brokers, (Topic("t", min_isr=2),), rows)
-    lost = without(state, frozenset({1}))
+    lost = lose_brokers(state, frozenset({1}))
     assert (offline(lost), under_min_isr(lost)) == (1, 2)
     assert lost.partitions.leader.tolist() == [-1, 2, 2]
     row = plan_row(Member("c", state), "lose-broker", "1")
@@ -218,7 +218,7 @@ def test_the_room_of_a_cluster_is_that_of_its_live_brokers_and_growth_counts_eac
         "growth_bytes_per_day": 2 * 9 * 10**8,
         "growth_unknown": 0,
     }
-    assert room(Member(m.name, without(m.state, frozenset({1}))))["disk_bytes"] == 2 * 10**12
+    assert room(Member(m.name, lose_brokers(m.state, frozenset({1}))))["disk_bytes"] == 2 * 10**12
     assert room(m)["growth_bytes_per_day"] is None
     assert room(m)["growth_unknown"] == 3
 
@@ -249,7 +249,7 @@ def test_a_cluster_that_could_not_be_planned_keeps_what_is_known_of_it(monkeypat
         raise UsageError("no plan")
 
     m = member(8)
-    lost = Member(m.name, without(without(m.state, frozenset({1})), frozenset({2})))
+    lost = Member(m.name, lose_brokers(lose_brokers(m.state, frozenset({1})), frozenset({2})))
     found = plan_row(lost, "balance", "")
     monkeypatch.setattr("ballast.core.what_if.scenarios.make_plan", fail)
     failed = plan_row(lost, "balance", "")
@@ -268,8 +268,8 @@ def test_a_min_isr_that_one_topic_does_not_tell_is_not_zero() -> None:
     rows = [PartitionRow("told", 0, 1, (1, 2), (1, 2)), PartitionRow("untold", 0, 3, (2, 3), (2, 3))]
     state = build("c", brokers, (Topic("told", min_isr=2), Topic("untold")), rows)
     assert under_min_isr(state) == 0
-    assert under_min_isr(without(state, frozenset({1}))) == 1
-    assert under_min_isr(without(state, frozenset({2}))) is None
+    assert under_min_isr(lose_brokers(state, frozenset({1}))) == 1
+    assert under_min_isr(lose_brokers(state, frozenset({2}))) is None
 
 
 def test_a_min_isr_that_no_topic_tells_is_not_kept() -> None:

@@ -98,8 +98,8 @@ def _refusal(
     return None
 
 
-def following(state: ClusterState, policy: PlannerPolicy) -> tuple[Place | None, tuple[str, ...]]:
-    """What topics whose rule says ``kafka_placement`` ask for, and a sentence for each that cannot be placed.
+def kafka_placement_intent(state: ClusterState, policy: PlannerPolicy) -> tuple[Place | None, tuple[str, ...]]:
+    """The intent to place topics whose rule says ``kafka_placement``, and a sentence for each that cannot be placed.
 
     None where no topic can be placed now.  What is pinned, deleted or moved is left out without a word.
     """
@@ -226,7 +226,11 @@ def make_place(
     topics = replace(intent.selection, brokers=None, exclude_brokers=None)
     instead = make(state, Balance(selection=topics), loads=loads, policy=replace(policy, prove=False), seed=seed)
     brokers = [b.id for b in _usable(state, intent, policy) if b.id in index]
-    summary = {**made.summary, "placement": _beside(state, intent, lists, brokers), "instead": _instead(instead)}
+    summary = {
+        **made.summary,
+        "placement": _compare_colocation(state, intent, lists, brokers),
+        "instead": _summarise_balance(instead),
+    }
     return with_topic_ids(replace(made, summary=summary), state)
 
 
@@ -254,8 +258,8 @@ def _elections(state: ClusterState, lists: Lists) -> tuple[TopicPartition, ...]:
     return tuple(out)
 
 
-def _beside(state: ClusterState, intent: Place, lists: Lists, brokers: list[int]) -> dict[str, Any]:
-    """How the lists fare when brokers are lost, beside those of now and the naive layout of the same topics."""
+def _compare_colocation(state: ClusterState, intent: Place, lists: Lists, brokers: list[int]) -> dict[str, Any]:
+    """What is lost with one broker or two: by the present lists, by the new ones, and by the naive layout of the same topics."""
     sizes = Counter(name.topic for name in lists)
     factors = {name.topic: len(new) for name, new in lists.items()}
     usable = [b for b in state.brokers if b.id in brokers]
@@ -269,7 +273,7 @@ def _beside(state: ClusterState, intent: Place, lists: Lists, brokers: list[int]
     }
 
 
-def _instead(balance: Plan) -> dict[str, Any]:
+def _summarise_balance(balance: Plan) -> dict[str, Any]:
     return {
         "intent": balance.intent,
         "status": balance.status,

@@ -15,12 +15,12 @@ from ballast.core.what_if.scenarios import (
     Traffic,
     days_to_full,
     digest,
+    lose_brokers,
     offline,
     plan_scenario,
     room,
     under_min_isr,
     with_brokers,
-    without,
 )
 
 __all__ = [
@@ -36,10 +36,10 @@ __all__ = [
     "Traffic",
     "days_to_full",
     "digest",
+    "lose_brokers",
     "offline",
     "plan_scenario",
     "room",
     "under_min_isr",
     "with_brokers",
-    "without",
 ]

@@ -52,15 +52,15 @@ class Loss:
     leaders_moved: int
     """Partitions that another broker leads afterwards."""
 
-    def newly(self, kind: str) -> list[TopicPartition]:
-        """Partitions that are in this trouble (a field of ``Health``) because of the loss."""
+    def find_new(self, kind: str) -> list[TopicPartition]:
+        """Partitions that the loss alone brings into this state (a field of ``Health``)."""
         was = getattr(self.health_before, kind)
         return [self.after.name(row) for row in np.setdiff1d(getattr(self.health_after, kind), was).tolist()]
 
 
 def loss_of(state: ClusterState, brokers: frozenset[int]) -> Loss:
     """The cluster without these brokers."""
-    after = without(state, brokers)
+    after = take_brokers_down(state, brokers)
     led = after.partitions.leader
     return Loss(
         tuple(sorted(brokers)),
@@ -87,8 +87,8 @@ def brokers_of(state: ClusterState, brokers: Collection[int], racks: Collection[
     return frozenset(brokers) | {b.id for b in state.brokers if b.rack in racks}
 
 
-def without(state: ClusterState, brokers: frozenset[int]) -> ClusterState:
-    """The same reading with these brokers down, their ISR places lost and their leadership passed on."""
+def take_brokers_down(state: ClusterState, brokers: frozenset[int]) -> ClusterState:
+    """The same reading with these brokers down: out of every ISR that has another member, and leading nothing."""
     p = state.partitions
     down = np.isin(p.replica, sorted(brokers))
     alive = np.isin(p.replica, sorted(state.alive - brokers))

@@ -98,7 +98,7 @@ def plan_scenario(member: Member, kind: str, subject: str) -> dict[str, Any]:
         **room(member),
     }
     try:
-        state, intent, loads = scene(member, kind, subject)
+        state, intent, loads = apply_scenario(member, kind, subject)
         row |= {"offline": offline(state), "under_min_isr": under_min_isr(state)}
         made = make_plan(state, intent, loads=loads, policy=POLICY)
         grown = loads.size_bytes - member.loads.size_bytes
@@ -113,16 +113,16 @@ def plan_scenario(member: Member, kind: str, subject: str) -> dict[str, Any]:
     return row
 
 
-def scene(member: Member, kind: str, subject: str) -> tuple[ClusterState, Intent, Loads]:
+def apply_scenario(member: Member, kind: str, subject: str) -> tuple[ClusterState, Intent, Loads]:
     """The cluster, the intent and the loads of a scenario."""
     state, loads = member.state, member.loads
     if kind == BALANCE:
         return state, Balance(), loads
     if kind == LOSE_BROKER:
-        return without(state, frozenset({int(subject)})), Evacuate(brokers=frozenset({int(subject)})), loads
+        return lose_brokers(state, frozenset({int(subject)})), Evacuate(brokers=frozenset({int(subject)})), loads
     if kind == LOSE_RACK:
         lost = frozenset(b.id for b in state.brokers if b.rack == subject)
-        return without(state, lost), Evacuate(brokers=lost), loads
+        return lose_brokers(state, lost), Evacuate(brokers=lost), loads
     if kind == ADD_BROKERS:
         grown, new = with_brokers(state, int(subject))
         return grown, Expand(brokers=new), loads
@@ -137,15 +137,15 @@ def scene(member: Member, kind: str, subject: str) -> tuple[ClusterState, Intent
     raise UsageError(f"There is no scenario {kind!r}.", hint=f"Choose among {', '.join(KINDS)}.")
 
 
-def without(state: ClusterState, lost: frozenset[int]) -> ClusterState:
-    """The cluster after these brokers died: nothing of theirs is in sync, and each partition's next replica leads."""
+def lose_brokers(state: ClusterState, lost: frozenset[int]) -> ClusterState:
+    """The cluster once these brokers are lost for good: out of every ISR, even as its last member; the first replica left in sync leads in their place."""
     p = state.partitions
     gone = np.isin(p.replica, np.array(sorted(lost), np.int32))
     in_sync = p.in_sync & ~gone
     owner = np.repeat(np.arange(len(p)), np.diff(p.start))
-    heir = np.full(len(p), NO_LEADER, np.int32)
-    heir[owner[in_sync][::-1]] = p.replica[in_sync][::-1]
-    leader = np.where(np.isin(p.leader, np.array(sorted(lost), np.int32)), heir, p.leader).astype(np.int32)
+    next_leader = np.full(len(p), NO_LEADER, np.int32)
+    next_leader[owner[in_sync][::-1]] = p.replica[in_sync][::-1]
+    leader = np.where(np.isin(p.leader, np.array(sorted(lost), np.int32)), next_leader, p.leader).astype(np.int32)
     brokers = tuple(replace(b, alive=False, controller=False) if b.id in lost else b for b in state.brokers)
     return replace(state, brokers=brokers, partitions=replace(p, in_sync=in_sync, leader=leader))
 

@@ -9,7 +9,7 @@ from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner import Balance, Evacuate, Intent, Leaders, Loads, Racks, plan
-from ballast.core.planner.place import following
+from ballast.core.planner.place import kafka_placement_intent
 from ballast.core.wording import human_brokers, human_time
 from ballast.daemon.acting.journal_view import JournalReader
 from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
@@ -235,7 +235,7 @@ class RepairCheck:
             if made.moves:
                 objections = self._list_objections(state, made)
                 return f"Racks are not respected. {self.proposals.propose(ActionKind.REPAIR, made, objections)}"
-        wanted, refusals = following(state, self.reading.balance)
+        wanted, refusals = kafka_placement_intent(state, self.reading.balance)
         refused = _explain_unplaced(refusals)
         if wanted is not None:
             try:

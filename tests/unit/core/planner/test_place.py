@@ -15,7 +15,7 @@ from ballast.core.plan.file import dumps, loads
 from ballast.core.planner import Balance, Place, PlannerPolicy, Selection, TopicRule, plan
 from ballast.core.planner.checker.checker import check
 from ballast.core.planner.loads import Loads
-from ballast.core.planner.place import following
+from ballast.core.planner.place import kafka_placement_intent
 from ballast.core.planner.request import load_request
 from ballast.errors import BallastError, Infeasible, UsageError
 
@@ -191,14 +191,14 @@ def test_topics_that_follow_kafka_are_repaired_and_left_alone_by_balancing() -> 
     policy = PlannerPolicy(topic_rules=(TopicRule(topics="t", kafka_placement=True),))
     assert "t" not in {m.topic for m in plan(state, Balance(), policy=policy).moves}
     assert "t" in {m.topic for m in plan(state, Balance()).moves}
-    wanted, refusals = following(state, policy)
+    wanted, refusals = kafka_placement_intent(state, policy)
     assert wanted is not None
     assert not refusals
     made = plan(state, wanted, policy=policy)
     assert placed(state, made) == assign_replicas([Broker(i) for i in range(5)], 10, 3, start_index=0, replica_shift=0)
     repaired = cluster(placed(state, made))
     assert plan(repaired, wanted, policy=policy).is_empty
-    assert following(state, PlannerPolicy()) == (None, ())
+    assert kafka_placement_intent(state, PlannerPolicy()) == (None, ())
 
 
 UNLIKE = {0: (0, 1), 1: (1, 2, 3), 2: (2, 3, 4)}
@@ -227,7 +227,7 @@ def test_a_topic_that_cannot_follow_kafka_does_not_block_the_others(
 ) -> None:
     """It is left out and named."""
     policy = PlannerPolicy(topic_rules=(TopicRule(topics=".*", kafka_placement=True), *beside))
-    wanted, refusals = following(cluster(lists), policy)
+    wanted, refusals = kafka_placement_intent(cluster(lists), policy)
     assert wanted is not None
     assert wanted.selection.topic("other")
     assert not wanted.selection.topic("t")

@@ -24,7 +24,7 @@ from ballast.core.planner import (
     plan,
 )
 from ballast.core.planner.checker.checker import check
-from ballast.core.planner.place import following
+from ballast.core.planner.place import kafka_placement_intent
 from ballast.core.planner.report.explain import why
 from ballast.core.planner.request import dump_request, load_request
 
@@ -140,9 +140,9 @@ def test_a_topic_that_is_to_follow_kafkas_placement_waits_as_well() -> None:
     """No user asked for that by name; the daemon says why."""
     rule = TopicRule(topics="few|enough", kafka_placement=True)
     state = scene()
-    wanted, refusals = following(state, replace(POLICY, topic_rules=(rule,)))
+    wanted, refusals = kafka_placement_intent(state, replace(POLICY, topic_rules=(rule,)))
     assert wanted is not None
     assert (wanted.selection.topic("few"), wanted.selection.topic("enough"), len(refusals)) == (False, True, 1)
-    wanted, refusals = following(state, replace(ALLOWED, topic_rules=(rule,)))
+    wanted, refusals = kafka_placement_intent(state, replace(ALLOWED, topic_rules=(rule,)))
     assert wanted is not None
     assert (wanted.selection.topic("few"), refusals) == (True, ())

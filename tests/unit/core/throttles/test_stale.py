@@ -124,8 +124,8 @@ def test_what_the_ledger_holds_is_ballasts_own() -> None:
     assert [t.stale for t in find_throttles(state)] == [True, True]
     assert [t.stale for t in find_throttles(state, held)] == [False, False]
     assert cluster_status(state).stale_throttles
-    assert not cluster_status(state).holding(held).stale_throttles
-    assert cluster_status(state).holding(held).throttles == find_throttles(state, held)
+    assert not cluster_status(state).with_held_throttles(held).stale_throttles
+    assert cluster_status(state).with_held_throttles(held).throttles == find_throttles(state, held)
 
 
 def test_status_and_throttles_give_one_answer() -> None:

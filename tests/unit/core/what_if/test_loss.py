@@ -48,8 +48,8 @@ def test_each_trouble_is_counted_once_and_named() -> None:
     assert health.under_min_isr.tolist() == [1]
     assert health.at_min_isr.tolist() == [0]
     assert health.under_replicated.tolist() == [0, 1]
-    assert [str(n) for n in lost.newly("under_min_isr")] == ["t-1"]
-    assert [str(n) for n in lost.newly("at_min_isr")] == ["t-0"]
+    assert [str(n) for n in lost.find_new("under_min_isr")] == ["t-1"]
+    assert [str(n) for n in lost.find_new("at_min_isr")] == ["t-0"]
     assert lost.leaders_moved == 2
     assert lost.after.partitions.leader.tolist() == [2, 3, -1, 2]
     assert lost.after.isr(2) == (1,)
@@ -69,7 +69,7 @@ def test_a_replica_that_a_move_adds_is_not_missing() -> None:
     assert [str(name) for name in unhealthy_partitions(state).under_replicated] == ["t-1", "t-2"]
     assert health.under_min_isr.tolist() == [2]
     assert health.at_min_isr.tolist() == [1]
-    assert loss_of(state, frozenset({3})).newly("under_replicated") == [state.name(3)]
+    assert loss_of(state, frozenset({3})).find_new("under_replicated") == [state.name(3)]
 
 
 def test_a_min_isr_that_the_snapshot_does_not_tell_is_not_one() -> None:
@@ -80,7 +80,7 @@ def test_a_min_isr_that_the_snapshot_does_not_tell_is_not_one() -> None:
     health = lost.health_after
     assert health.min_isr_unknown.tolist() == health.under_replicated.tolist() == [0]
     assert health.under_min_isr.tolist() == health.at_min_isr.tolist() == []
-    assert lost.newly("min_isr_unknown") == [], "it lacked a replica before"
+    assert lost.find_new("min_isr_unknown") == [], "it lacked a replica before"
 
 
 def test_a_rack_is_all_of_its_brokers() -> None:
@@ -99,7 +99,7 @@ def test_a_broker_that_is_down_already_changes_nothing_more() -> None:
     once = loss_of(state, frozenset({1})).after
     twice = loss_of(replace(once), frozenset({1}))
     assert twice.leaders_moved == 0
-    assert twice.newly("under_replicated") == []
+    assert twice.find_new("under_replicated") == []
 
 
 def test_the_brokers_are_down_and_everything_else_is_as_it_was() -> None:
@@ -135,4 +135,4 @@ def test_nothing_is_lost_of_an_empty_cluster() -> None:
     """No partition, no trouble."""
     lost = loss_of(build("c", (Broker(1),), (), []), frozenset({1}))
     assert lost.leaders_moved == 0
-    assert lost.newly("offline") == []
+    assert lost.find_new("offline") == []

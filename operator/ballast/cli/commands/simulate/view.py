@@ -198,7 +198,7 @@ def show_loss(loss: Loss, repair: Plan, *, rate_bytes_per_s: int | None) -> None
     out.print(head + _counts(health), style="red" if bad else "green")
     out.print(f"  {loss.leaders_moved:,} partitions get another leader.")
     for kind, words in _TROUBLE.items():
-        new = loss.newly(kind)
+        new = loss.find_new(kind)
         if new:
             out.print(f"  {len(new):,} more than now {words}: {human_names(new, NAMES_SHOWN)}")
     out.print()

@@ -116,7 +116,13 @@ class _Judge:
         kept = [b for b in state.brokers if b.id in self.emptied] if _keeps_racks(intent) else []
         self.racks = max(len({b.rack for b in [*staying, *kept]}), 1)
         self.topics = TopicJudge(
-            state, plan, intent, policy, emptied=self.emptied, is_open=self._open, heir=self._last_heir
+            state,
+            plan,
+            intent,
+            policy,
+            emptied=self.emptied,
+            is_open=self._open,
+            leaves_no_leader=self._leaves_no_leader,
         )
         self.kafka_placements = self._kafka_placements()
         self.found: list[Finding] = []
@@ -198,9 +204,15 @@ class _Judge:
             chosen = chosen and not any(r.kafka_placement and r.matches(topic.name) for r in self.policy.topic_rules)
         if isinstance(self.intent, Evacuate) and self.intent.offline_only:
             chosen = chosen and self._has_lost_one(row)
-        return chosen and not pinned and not topic.deleting and not bool(self.state.moving[row]) and not self._left(row)
+        return (
+            chosen
+            and not pinned
+            and not topic.deleting
+            and not bool(self.state.moving[row])
+            and not self._would_refuse_writes(row)
+        )
 
-    def _left(self, row: int) -> bool:
+    def _would_refuse_writes(self, row: int) -> bool:
         """Would brokers refuse writes while another replica of it is copied, in a plan whose intent does not name what it moves?"""
         topic, held = self.state.topics[int(self.state.partitions.topic[row])], self.state.settled_replicas(row)
         in_sync = len(self.state.isr(row))
@@ -229,11 +241,11 @@ class _Judge:
             elif b in self.closed:
                 self._report("closed", move, f"would be put on broker {b}, which takes no replica here")
         first = move.new[0] if move.new else -1
-        if first != move.old[0] and first in self.barred and not self._last_heir(move):
+        if first != move.old[0] and first in self.barred and not self._leaves_no_leader(move):
             self._report("leader", move, f"would be led by broker {first}, which must not lead")
 
-    def _last_heir(self, move: Move) -> bool:
-        """Does a shrinking list keep no broker that may lead, and does the plan admit that?"""
+    def _leaves_no_leader(self, move: Move) -> bool:
+        """Does the list shrink to brokers of which none may lead, and does the plan say so?"""
         able = (b for b in move.new if self.brokers[b].alive and self.intent.selection.broker(b))
         may = (b not in self.barred and self.topics.leads(move.topic, b) for b in able)
         if len(move.new) >= len(move.old) or any(may):
@@ -385,7 +397,7 @@ class _Judge:
         for name, wanted_list in self.kafka_placements.items():
             if (new.get(name) or self.state.target(self.rows[name])) != wanted_list:
                 self._report("promise", name, "is not placed as was asked, and the plan does not admit it")
-        self.found += self.topics.unkept()
+        self.found += self.topics.find_unrepaired()
 
     def _concerned_rows(self) -> list[int]:
         """Rows about which the intent promises something: all where any can be, else those on the brokers it names."""

@@ -26,11 +26,11 @@ class TopicJudge:
         *,
         emptied: Iterable[int],
         is_open: Callable[[int], bool],
-        heir: Callable[[Move], bool],
+        leaves_no_leader: Callable[[Move], bool],
     ) -> None:
         self.state, self.plan, self.intent, self.policy = state, plan, intent, policy
         self.brokers = {b.id: b for b in state.brokers}
-        self.is_open, self.heir = is_open, heir
+        self.is_open, self.leaves_no_leader = is_open, leaves_no_leader
         gone = policy.draining | set(emptied)
         if isinstance(intent, Balance):
             gone |= {b.id for b in state.brokers if not b.alive}
@@ -60,9 +60,10 @@ class TopicJudge:
         """May the topic be led from there?  From anywhere, where no broker that its rules want is alive."""
         rack = self.brokers[broker].rack if broker in self.brokers else None
         rules = self.rules.get(topic, ())
-        return all(r.allows_leader(broker, rack) for r in rules) or self._orphaned(rules)
+        return all(r.allows_leader(broker, rack) for r in rules) or self._has_no_leader_broker(rules)
 
-    def _orphaned(self, rules: tuple[TopicRule, ...]) -> bool:
+    def _has_no_leader_broker(self, rules: tuple[TopicRule, ...]) -> bool:
+        """Is no broker alive that these rules want as a leader?"""
         if rules not in self.orphaned:
             living = (b for b in self.brokers.values() if b.alive)
             able = (all(r.allows(b.id) and r.allows_leader(b.id, b.rack) for r in rules) for b in living)
@@ -103,7 +104,7 @@ class TopicJudge:
                 move.new
                 and move.new[0] != move.old[0]
                 and not self.leads(move.topic, move.new[0])
-                and not self.heir(move)
+                and not self.leaves_no_leader(move)
             ):
                 text = f"would be led by broker {move.new[0]}, which its topic's rule does not let lead"
                 yield Finding("topic-rule", str(move.name), text)
@@ -112,8 +113,8 @@ class TopicJudge:
                 text = f"would have {after} replicas on broker {b}, and its rule allows {self.limits[topic]}"
                 yield Finding("topic-rule", f"topic {topic}", text)
 
-    def unkept(self) -> Iterator[Finding]:
-        """What a plan that admits no obstacle should have repaired and did not."""
+    def find_unrepaired(self) -> Iterator[Finding]:
+        """Rules that a plan without obstacles should have restored and did not."""
         whole = isinstance(self.intent, Balance | Racks)
         leaders = isinstance(self.intent, Balance | Leaders)
         for row in itertools.chain.from_iterable(self.rows.values()) if whole or leaders else ():

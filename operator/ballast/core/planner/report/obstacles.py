@@ -46,7 +46,7 @@ def obstacles_of(
     if isinstance(intent, ChangeReplicationFactor):
         out += _find_unshrunk(state, problem, intent.to)
     out += _leaders(state, problem, cur)
-    out += _heirs(state, problem, policy, moves)
+    out += _list_sole_leaders(state, problem, policy, moves)
     out += _find_crowded(state, problem, cur, hopeless, spent)
     if isinstance(intent, Balance | Leaders):
         out += _bands(question, problem, found, spent, reach)
@@ -68,7 +68,7 @@ def _find_unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent
         holders = problem.old[problem.old_start[row] : problem.old_start[row + 1]]
         return len(set(np.flatnonzero(takes & ~leave).tolist()) | set(holders[~leave[holders]].tolist()))
 
-    def heirless(row: int) -> bool:
+    def lacks_leader(row: int) -> bool:
         """Is it the leader's place, and no broker that takes replicas may lead?"""
         c = classes.of[row]
         able = scope.takes & ~classes.barred[c] & scope.leads & ~classes.unled[c]
@@ -83,7 +83,7 @@ def _find_unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent
             return because("selection")
         if (able := usable(row)) < wanted:
             return because("too-few-by-rule" if classes.of[row] else "too-few", replicas=wanted, brokers=able)
-        if heirless(row):
+        if lacks_leader(row):
             return because("leader")
         if classes.counted[row] >= 0:
             return because("most-per-broker", most=int(classes.most[classes.counted[row]]))
@@ -140,8 +140,10 @@ def _leaders(state: ClusterState, problem: Problem, cur: SmallInts) -> list[Obst
     return [*out, *more("sole-leader", len(stuck), MOST)]
 
 
-def _heirs(state: ClusterState, problem: Problem, policy: PlannerPolicy, moves: tuple[Move, ...]) -> list[Obstacle]:
-    """Partitions whose list shrinks to replicas of which none should lead."""
+def _list_sole_leaders(
+    state: ClusterState, problem: Problem, policy: PlannerPolicy, moves: tuple[Move, ...]
+) -> list[Obstacle]:
+    """Partitions whose replica list shrinks to brokers of which none should lead."""
     classes, barred = problem.scope.classes, policy.demoted | policy.draining
     out = []
     for m in moves:

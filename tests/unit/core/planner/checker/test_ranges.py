@@ -182,7 +182,7 @@ def shares(
     loads = Loads.from_state(state)
     (r,) = (r for r in resources(state, loads, policy) if r.name == resource)
     topics = TopicJudge(
-        state, honest(state=state), intent, policy, emptied=(), is_open=lambda _: True, heir=lambda _: False
+        state, honest(state=state), intent, policy, emptied=(), is_open=lambda _: True, leaves_no_leader=lambda _: False
     )
     found = fair_shares(state, intent, r, Members.of(state, intent, policy), Lists.before(state), topics)
     return [round(float(share), 6) for share in found]
