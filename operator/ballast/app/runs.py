@@ -11,7 +11,7 @@ from ballast.core.plan import Plan
 from ballast.errors import Interrupted
 from ballast.executor.driver.events import Listener, RunResult
 from ballast.executor.driver.pace import CHANGE, UNTHROTTLED
-from ballast.executor.journal.ledger import not_restored
+from ballast.executor.journal.ledger import list_unrestored
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Run
 from ballast.executor.machine.step import Command
@@ -97,7 +97,7 @@ class Session:
             left = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
             if not left:
                 self.teller.say("No run is open.")
-                for setting in not_restored(own.driver.restore_throttles()):
+                for setting in list_unrestored(own.driver.restore_throttles()):
                     self.teller.say(f"Throttle not yet removed: {setting}")
             code = 0
             for run in left:

@@ -40,7 +40,7 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
             )
         if command is Command.ROLLBACK:
             state = session.opened.cluster.snapshot(configs=False)
-            session.teller.say(f"{way_back(run, state)}.")
+            session.teller.say(f"{rollback_outline(run, state)}.")
         session.teller.confirm(f"{_VERBS[command]} run {run.id} ({run.intent})?")
         what = f"{command.value} run {run.id}"
         told = None if run.ended else ask_holder(log, command.value, {"run": run.id}, what, session.teller.say)
@@ -52,7 +52,7 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
     return _stop_here(session, command, run.id)
 
 
-def way_back(run: Run, state: ClusterState) -> str:
+def rollback_outline(run: Run, state: ClusterState) -> str:
     """What rolling it back does to the cluster as it is now: what of it is cancelled, and what has to be copied again."""
     back = rollback_plan(run)
     found = drift(back, state)

@@ -81,7 +81,7 @@ PLACEMENT_HELP: Final = (
 )
 
 
-def together(many: Iterable[NamedBrokers]) -> NamedBrokers:
+def union_of(many: Iterable[NamedBrokers]) -> NamedBrokers:
     """All that are named by one of these."""
     found = NamedBrokers()
     for one in many:

@@ -237,7 +237,7 @@ def policy_from(options: Mapping[str, Any], settings: ExecutionPolicy | None = N
 
 
 def lock_options(command: F) -> F:
-    """Add ``--journal``, ``--lock-wait`` and ``--take-over``; the last is read by ``taking_over`` where the lock is taken."""
+    """Add ``--journal``, ``--lock-wait`` and ``--take-over``; the last is read by ``wants_take_over`` where the lock is taken."""
     wrapped: Any = command
     for option in (
         click.option(
@@ -269,7 +269,7 @@ def _remember_take_over(context: click.Context, _option: click.Parameter, value:
     context.meta[_TAKE_OVER] = value
 
 
-def taking_over() -> bool:
+def wants_take_over() -> bool:
     """Did the person say ``--take-over``?"""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(_TAKE_OVER))

@@ -66,7 +66,7 @@ class Screen(Protocol):
         ...
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def suspend(self) -> Iterator[None]:
         """Make room for a question."""
         ...
 
@@ -137,7 +137,7 @@ class LineScreen:
         self.draw()
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def suspend(self) -> Iterator[None]:
         """Nothing to clear."""
         yield
 
@@ -179,7 +179,7 @@ class JsonScreen:
         self.draw()
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def suspend(self) -> Iterator[None]:
         """Nothing to clear."""
         yield
 
@@ -223,7 +223,7 @@ class LiveScreen:
         self.draw()
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def suspend(self) -> Iterator[None]:
         """Take the bars away for a question."""
         self._live.stop()
         try:
@@ -299,13 +299,13 @@ def carry_out(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> R
             if left_s is not None and time.monotonic() - left_s > LEAVES_WITHIN_S:
                 break
     if thread.is_alive():
-        return _cut_short(driver, screen)
+        return _end_at_once(driver, screen)
     if failures:
         raise failures[0]
     return results[0]
 
 
-def _cut_short(driver: Driver, screen: Screen) -> RunResult:
+def _end_at_once(driver: Driver, screen: Screen) -> RunResult:
     """End without waiting for the cluster or the journal to answer: the run as it is known here, and all that is owed."""
     from ballast.errors import Interrupted
     from ballast.executor.driver.endings import summary
@@ -356,7 +356,7 @@ def _leave_or_ask(signals: deque[int], driver: Driver, screen: Screen) -> float 
         say(f"Leaving{stays if driver.run is not None else ''}.")
         driver.leave()
         return time.monotonic()
-    with screen.aside():
+    with screen.suspend():
         answer = _ask(signals)
     if answer == "c":
         driver.ask(Command.CANCEL, by="Ctrl-C in its terminal")

@@ -37,7 +37,7 @@ def config_option(command: F) -> F:
     return click.option("--config", type=file, envvar="BALLAST_CONFIG", help="Ballast's settings file (YAML).")(command)
 
 
-def the_store(store: str | None, config: Path | None) -> str:
+def resolve_store(store: str | None, config: Path | None) -> str:
     """The store that was named, else the settings' own; raises ``UsageError`` when there is none."""
     from ballast.settings.load import load_settings
 

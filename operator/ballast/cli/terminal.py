@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ballast.cli.run_options import confirm, taking_over
+from ballast.cli.run_options import confirm, wants_take_over
 from ballast.cli.run_screen import Screen, carry_out, say, screen_for
 from ballast.cli.tables import human_bytes, human_many
 from ballast.core.wording import human_elections, human_time
@@ -71,7 +71,7 @@ def session_of(
     """A command's session at this terminal."""
     from ballast.app.runs import Session
 
-    return Session(opened, terminal, command, journal=journal, lock_wait_s=lock_wait_s, take_over=taking_over())
+    return Session(opened, terminal, command, journal=journal, lock_wait_s=lock_wait_s, take_over=wants_take_over())
 
 
 def ending(result: RunResult) -> list[str]:

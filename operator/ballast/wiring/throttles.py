@@ -17,9 +17,9 @@ from ballast.executor.driver.notes import Note
 from ballast.executor.journal.ledger import (
     BY_HAND,
     Throttler,
+    list_unrestored,
     load_ledger,
     load_topic_ids,
-    not_restored,
     own_value,
     resource_of,
 )
@@ -88,7 +88,7 @@ def restore(own: Writer, ledger: Mapping[Setting, LedgerEntry]) -> list[str]:
     return _settle(own, {}, ledger)
 
 
-def set_so_far(own: Writer) -> dict[Setting, LedgerEntry]:
+def read_set_by_hand(own: Writer) -> dict[Setting, LedgerEntry]:
     """Everything that ``set_by_hand`` has put there and that still has to be removed."""
     return load_ledger(own.journal.read(), BY_HAND)
 
@@ -114,7 +114,7 @@ def _settle(own: Writer, desired: DesiredThrottles, ledger: Mapping[Setting, Led
     notes: list[Note] = []
     free = {s: v for s, v in desired.items() if s not in busy}
     failed = throttler.settle(free, alive, write, notes.append)
-    return [*not_restored({**busy, **failed}), *map(str, notes)]
+    return [*list_unrestored({**busy, **failed}), *map(str, notes)]
 
 
 BUSY = Outcome(ok=False, code="HELD_BY_RUN", message="a run of Ballast holds it; try again when that has ended")

@@ -12,7 +12,7 @@ from ballast.app.apply import require_cluster
 from ballast.app.elect import without_drained
 from ballast.app.journal_reading import read_drained, read_held, refuse_filling
 from ballast.app.replan import replan
-from ballast.app.stop import way_back
+from ballast.app.stop import rollback_outline
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.leadership.plan import Measure, balance
 from ballast.core.placement.java_random import JavaRandom
@@ -131,7 +131,7 @@ def test_what_a_rollback_copies_is_known_before() -> None:
     run = new_run("r", plan, ExecutionPolicy(), Now(0, 0.0))
     stages = (Verified(), Moving())
     run = with_moves(run, {m.move.name: replace(m, stage=st) for m, st in zip(run.moves.values(), stages, strict=True)})
-    told = way_back(run, scene({0: (6, 5), 1: (2, 5)}, brokers=6).cluster.snapshot())
+    told = rollback_outline(run, scene({0: (6, 5), 1: (2, 5)}, brokers=6).cluster.snapshot())
     assert human_bytes(MB) in told
     assert "1 open move " in told
 

@@ -18,7 +18,7 @@ from ballast.adapters.journal.file import FileJournal
 from ballast.cli.commands.reassign import writer as reassign_hand
 from ballast.cli.commands.reassign.execute import remove_throttles
 from ballast.cli.commands.reassign.writer import writer_from_follower
-from ballast.cli.run_options import lock_options, taking_over
+from ballast.cli.run_options import lock_options, wants_take_over
 from ballast.errors import Fenced, LockHeld
 from ballast.ports.journal import Holder
 from ballast.wiring.cluster import OpenCluster
@@ -175,9 +175,9 @@ def test_the_flag_is_read_where_the_lock_is_taken() -> None:
     @lock_options
     def act(*, journal: str | None, lock_wait: float) -> None:
         assert (journal, lock_wait) == (None, 20.0)
-        told.append(taking_over())
+        told.append(wants_take_over())
 
     for words in (["--take-over"], []):
         assert CliRunner().invoke(act, words).exit_code == 0
     assert told == [True, False]
-    assert not taking_over()
+    assert not wants_take_over()

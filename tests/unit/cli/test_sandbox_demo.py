@@ -32,7 +32,7 @@ def test_the_brokers_that_restart_side_by_side_share_no_partition() -> None:
 
 def test_what_is_compiled_beside_the_brokers_is_a_plan_like_the_demo_s() -> None:
     """It copies and elects; where it did less, the demo's own plan would compile the rest in front of the person."""
-    made = demo.plan_like_it()
+    made = demo.plan_for_compiling()
     assert made.status == "meets-all-goals"
     assert any(m.adding for m in made.moves)
     assert made.elections
@@ -48,9 +48,9 @@ def test_the_planner_is_compiled_beside_the_brokers_only_where_no_library_is(
         library.touch()
     monkeypatch.setattr(demo, "library_path", lambda: library)
     monkeypatch.setattr(demo, "COMPILE", f"open({str(done)!r}, 'w')")
-    with demo.compile_beside() as wait:
+    with demo.compile_in_background() as wait:
         wait()
         assert done.exists() is not has_library
     monkeypatch.setattr(demo, "COMPILE", "import time; time.sleep(3600)")
-    with demo.compile_beside():
+    with demo.compile_in_background():
         pass

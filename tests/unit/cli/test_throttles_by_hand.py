@@ -8,7 +8,7 @@ import pytest
 from tests.unit.core.throttles.test_stale import given
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
-from ballast.cli.commands.throttles.command import unread
+from ballast.cli.commands.throttles.command import list_unread
 from ballast.core.cluster import Broker, ConfigValue, Gap, build
 from ballast.core.plan import Move
 from ballast.core.throttles import (
@@ -28,7 +28,7 @@ from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import SimCluster
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Writer
-from ballast.wiring.throttles import as_stale, restore, select_settings, set_by_hand, set_so_far
+from ballast.wiring.throttles import as_stale, read_set_by_hand, restore, select_settings, set_by_hand
 
 LIST = Setting("topic", T, LEADER_REPLICAS)
 RATE = Setting("broker", "1", LEADER_RATE)
@@ -61,10 +61,10 @@ def test_what_is_set_is_restored(desired: DesiredThrottles, prior: dict[Setting,
     assert set_by_hand(own, desired) == []
     for setting, wanted in desired.items():
         assert wanted <= set(standing(s, setting).split(","))
-    assert set(set_so_far(own)) <= set(desired)
-    assert restore(own, set_so_far(own)) == []
+    assert set(read_set_by_hand(own)) <= set(desired)
+    assert restore(own, read_set_by_hand(own)) == []
     assert (s.throttles(), dict(s.world.cluster_configs)) == before
-    assert set_so_far(own) == {}
+    assert read_set_by_hand(own) == {}
 
 
 def standing(s: Scene, setting: Setting) -> str:
@@ -83,7 +83,7 @@ def test_setting_again_replaces_what_was_set_by_hand_and_keeps_the_first_prior()
         assert set_by_hand(own, {LIST: frozenset({entries}), RATE: frozenset({rate})}) == []
         assert standing(s, RATE) == rate
         assert set(standing(s, LIST).split(",")) == ({"*"} if entries == "*" else {"3:3", entries})
-    assert restore(own, set_so_far(own)) == []
+    assert restore(own, read_set_by_hand(own)) == []
     assert s.throttles() == before
 
 
@@ -95,7 +95,7 @@ def test_a_rate_that_another_user_changed_is_what_comes_back() -> None:
     given(s, "broker", "1", LEADER_RATE, "6")
     set_by_hand(own, {RATE: frozenset({"7"})})
     assert standing(s, RATE) == "7"
-    restore(own, set_so_far(own))
+    restore(own, read_set_by_hand(own))
     assert standing(s, RATE) == "6"
 
 
@@ -142,7 +142,7 @@ def test_entries_that_another_user_adds_survive_setting_and_removing_by_hand() -
     _, added = interleaved(s)
     own = writer(s)
     set_by_hand(own, {Setting("topic", T, FOLLOWER_REPLICAS): frozenset({"0:1", "0:2"})})
-    restore(own, set_so_far(own))
+    restore(own, read_set_by_hand(own))
     assert s.throttles() == {f"topic {T} {FOLLOWER_REPLICAS}": ",".join(added)}
 
 
@@ -161,7 +161,7 @@ def test_what_was_set_by_hand_is_not_stale() -> None:
     s = scene({0: (1, 2)})
     own = writer(s)
     set_by_hand(own, {RATE: frozenset({"5"}), LIST: frozenset({"0:1"})})
-    found = all_settings(s.cluster.snapshot(), (), set_so_far(own))
+    found = all_settings(s.cluster.snapshot(), (), read_set_by_hand(own))
     assert {(f.setting, f.by_hand, f.stale) for f in found} == {(RATE, True, False), (LIST, True, False)}
 
 
@@ -173,9 +173,9 @@ def test_what_was_set_by_hand_on_a_topic_is_forgotten_with_it() -> None:
     s.world.delete_topic(T)
     s.world.add_topic(T, {0: (1, 2)}, configs={LEADER_REPLICAS: "0:1"})
     s.world.clock.sleep(20)
-    (sentence,) = restore(own, set_so_far(own))
+    (sentence,) = restore(own, read_set_by_hand(own))
     assert T in sentence
-    assert set_so_far(own) == {}
+    assert read_set_by_hand(own) == {}
     assert s.throttles() == {f"topic {T} {LEADER_REPLICAS}": "0:1"}
 
 
@@ -206,6 +206,6 @@ def test_where_throttles_may_stand_unseen_is_named() -> None:
         Gap("broker 2", "log dirs", "x"),
     )
     state = build("c", (Broker(1), Broker(2), Broker(3, alive=False)), (), [], gaps=gaps)
-    broker, topic, down = unread(state)
+    broker, topic, down = list_unread(state)
     assert ("broker 2" in broker, "topic t" in topic, "broker 3" in down) == (True, True, True)
-    assert unread(build("c", (Broker(1),), (), [])) == []
+    assert list_unread(build("c", (Broker(1),), (), [])) == []

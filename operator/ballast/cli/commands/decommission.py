@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.option_types import BROKERS, TIME, together
+from ballast.cli.option_types import BROKERS, TIME, union_of
 from ballast.cli.run_options import execution_options, lock_options, policy_from
 from ballast.cli.run_screen import RUN_DOCUMENTS
 from ballast.cli.tables import output_option, print_json
@@ -61,7 +61,7 @@ def decommission(
 
     ended = carry_out(
         begin,
-        together(brokers_),
+        union_of(brokers_),
         cluster.settings().balance,
         policy_from(policy_options, cluster.settings().execution),
         follow_s=follow,

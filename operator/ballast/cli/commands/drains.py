@@ -9,7 +9,7 @@ import click
 from ballast.app.requests import ask_holder
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
-from ballast.cli.run_options import lock_options, taking_over
+from ballast.cli.run_options import lock_options, wants_take_over
 from ballast.cli.run_screen import say
 from ballast.cli.tables import Column, console, human_moment, output_option, print_json, render_table
 from ballast.errors import Refused
@@ -74,7 +74,7 @@ def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterO
         finally:
             log.close()
         with writer(
-            opened, command="ballast drains end", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
+            opened, command="ballast drains end", journal=journal, lock_wait_s=lock_wait, take_over=wants_take_over()
         ) as own:
             _require(own.journal, broker)
             own.journal.append([drain_record(broker, None)])

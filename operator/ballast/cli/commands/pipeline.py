@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ballast.cli.default_command import WholeLines
-from ballast.cli.store_option import config_option, store_option, the_store
+from ballast.cli.store_option import config_option, resolve_store, store_option
 from ballast.cli.tables import output_option
 from ballast.errors import UsageError
 
@@ -131,7 +131,7 @@ def run(
 
     history = load_settings(config, os.environ).pipeline.history
     report = run_pipeline(
-        the_store(store, config), history, spark=spark, jars=jars_of, maintenance=maintenance, say=say
+        resolve_store(store, config), history, spark=spark, jars=jars_of, maintenance=maintenance, say=say
     )
     if metrics_file is not None:
         write_metrics(report, metrics_file)

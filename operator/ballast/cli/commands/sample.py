@@ -8,7 +8,7 @@ import uuid
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.store_option import store_option, the_store
+from ballast.cli.store_option import resolve_store, store_option
 from ballast.cli.tables import output_option
 from ballast.core.wording import human_many
 
@@ -33,7 +33,7 @@ def sample(*, store: str | None, output: str, cluster: ClusterOptions) -> int:
     from ballast.settings.load import load_settings
     from ballast.wiring.external import external_load
 
-    url = the_store(store, cluster.config)
+    url = resolve_store(store, cluster.config)
     external = external_load(load_settings(cluster.config, os.environ).load.prometheus)
     with cluster.open() as opened:
         state = opened.cluster.snapshot()

@@ -22,7 +22,7 @@ from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
 from ballast.executor.driver.notes import Note
-from ballast.executor.journal.ledger import not_restored
+from ballast.executor.journal.ledger import list_unrestored
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Progress
 from ballast.executor.machine.step import Command
@@ -226,7 +226,7 @@ class DriverRunController:
     def _resume_all(self, driver: Driver) -> None:
         for run in driver.open_runs():
             driver.roll_back_if_asked(driver.resume(run))
-        for setting in not_restored(driver.restore_throttles()):
+        for setting in list_unrestored(driver.restore_throttles()):
             say(log, f"Throttle not yet removed: {setting}", level=logging.WARNING)
 
     def _begin(self, carry: Callable[[Driver], None], driver: Driver, begun: RunView) -> None:

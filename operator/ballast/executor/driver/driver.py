@@ -51,7 +51,7 @@ from ballast.executor.journal.records import changes, dump_run, load_open_runs
 from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer
-from ballast.executor.machine.rollback import cancel_plan, owed_rollback
+from ballast.executor.machine.rollback import cancel_plan, rollback_run
 from ballast.executor.machine.run import Now, Phase, Run, new_run, resume
 from ballast.executor.machine.stages import Moving, Planned
 from ballast.executor.machine.step import Asked, Command, Event, Observed, Performed, Unanswered, needs, step
@@ -287,7 +287,7 @@ class Driver:
                 self._write([])
                 pause_s, heard_s = pause_until_next_s(self._current, look_s, self._now()), self._clock.monotonic_s()
             except JournalLost as lost:
-                self._mend(lost)
+                self._recreate_journal(lost)
             except (Unavailable, Refused) as failure:
                 if not is_transient(failure) or self._clock.monotonic_s() - heard_s > self._endures_s:
                     raise
@@ -298,9 +298,9 @@ class Driver:
         self._listener.hear(RunEnded(result))
         return result
 
-    def _mend(self, lost: JournalLost) -> None:
+    def _recreate_journal(self, lost: JournalLost) -> None:
         """Make the journal again, or leave the run, as its policy says; where that is another's, this attempt ends here."""
-        if not self._keeping.mend(lost, alone=self._alone, finish=self._current.policy.journal_lost == "finish"):
+        if not self._keeping.recreate(lost, alone=self._alone, finish=self._current.policy.journal_lost == "finish"):
             self.leave()
 
     def _take_commands(self) -> None:
@@ -358,7 +358,7 @@ class Driver:
             return self._send(effect)
         except JournalLost as lost:
             # Nothing was sent: the intent is written first.
-            self._mend(lost)
+            self._recreate_journal(lost)
             return Unanswered(effect, lost.message)
         except (Unavailable, Refused) as failure:
             if is_transient(failure):
@@ -402,7 +402,7 @@ class Driver:
         """Journal these, and whatever of the run is not written yet, in one atomic append."""
         assert self._written is not None
         # The rollback begins in the very append that ends the run: a death in between must not forget it.
-        back = owed_rollback(self._written, self._current, self._now())
+        back = rollback_run(self._written, self._current, self._now())
         lines = [*changes(self._written, self._current), *(dump_run(back) if back is not None else []), *records]
         if lines:
             self._journal.append(lines)
@@ -461,7 +461,7 @@ class Driver:
         try:
             return self._journal_result(began_s)
         except JournalLost as lost:
-            self._mend(lost)
+            self._recreate_journal(lost)
             if self._keeping.gone is None:
                 return self._journal_result(began_s)
             restore_from_memory(self._cluster, self._throttler, self._current, self._others, self._note)

@@ -83,7 +83,7 @@ class JournalKeeping:
         if self.gone is not None:
             raise self.gone
 
-    def mend(self, lost: JournalLost, *, alone: bool, finish: bool) -> bool:
+    def recreate(self, lost: JournalLost, *, alone: bool, finish: bool) -> bool:
         """Tell the loss and make the journal again, so that the run can end; False where the run is to be left instead.
 
         Where another part of this process makes it again, the loss is raised.

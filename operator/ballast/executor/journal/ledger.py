@@ -123,7 +123,7 @@ def own_value(setting: Setting, entries: Mapping[str, ConfigValue]) -> str | Non
     return entry.value if entry is not None and entry.source in own else None
 
 
-def not_restored(unrestored: Mapping[Setting, Outcome]) -> list[str]:
+def list_unrestored(unrestored: Mapping[Setting, Outcome]) -> list[str]:
     """A sentence for each setting that could not be removed, with the reason."""
     return [f"{setting}: {why(outcome)}." for setting, outcome in unrestored.items()]
 

@@ -67,7 +67,7 @@ def _has_arrived(m: MoveRun) -> bool:
     return False
 
 
-def owed_rollback(before: Run, after: Run, now: Now) -> Run | None:
+def rollback_run(before: Run, after: Run, now: Now) -> Run | None:
     """The run that undoes a cancelled one, for the moment in which that ends; None in every other, or when none was asked for."""
     if before.ended or not after.ended or not after.rollback_when_cancelled:
         return None

@@ -12,7 +12,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import Fenced, Unavailable
 from ballast.executor.driver.events import MoveChanged, Performing, Progressed, Refusing
-from ballast.executor.journal.ledger import load_ledger, not_restored
+from ballast.executor.journal.ledger import list_unrestored, load_ledger
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
@@ -93,7 +93,7 @@ def test_the_rate_of_a_down_broker_is_restored_later() -> None:
     assert result.status == "done"
     assert {d.name for d in result.throttles_to_restore} == {"1"}
     assert all(k.startswith("broker 1 ") for k in s.throttles())
-    owed = not_restored(s.process().restore_throttles())
+    owed = list_unrestored(s.process().restore_throttles())
     assert owed
     assert {o.partition(": ")[2] for o in owed} == {"broker 1 is not alive."}
     s.world.start(1)

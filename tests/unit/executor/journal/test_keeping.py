@@ -105,14 +105,14 @@ def test_a_loss_is_told_once_until_it_is_another_one(
 
     monkeypatch.setattr(s.journal, "remake", fail)
     for how, told in (("deleted", 1), ("deleted", 1), ("remade", 2)):
-        assert own.mend(JournalLost(how, "It is gone."), alone=True, finish=True)
+        assert own.recreate(JournalLost(how, "It is gone."), alone=True, finish=True)
         assert notes.count(COMMAND) == told
         assert (notes[-1].code, notes[-1].values["message"]) == ("journal-not-recreated", "not yet")
         with pytest.raises(JournalLost):
             own.require()
     monkeypatch.setattr(s.journal, "remake", lambda: None)
     before = len(notes)
-    assert own.mend(JournalLost("remade", "It is gone."), alone=True, finish=True)
+    assert own.recreate(JournalLost("remade", "It is gone."), alone=True, finish=True)
     assert [n.code for n in notes[before:]] == ["journal-recreated"]
     own.require()
 

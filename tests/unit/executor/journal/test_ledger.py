@@ -21,10 +21,10 @@ from ballast.executor.journal.ledger import (
     Throttler,
     dump_held,
     ledger_key,
+    list_unrestored,
     load_ledger,
     load_topic_ids,
     merge,
-    not_restored,
     own_value,
     resource_of,
 )
@@ -208,7 +208,7 @@ def test_what_is_not_restored_is_told_with_its_reason() -> None:
         RATE: Outcome(ok=False, code="NO_ANSWER", message="broker 1 is silent."),
         Setting("broker", "2", FOLLOWER_RATE): Outcome(ok=False, code="NOT_CONTROLLER", message=""),
     }
-    assert not_restored(owed) == [
+    assert list_unrestored(owed) == [
         f"broker 1 {FOLLOWER_RATE}: broker 1 is silent.",
         f"broker 2 {FOLLOWER_RATE}: NOT_CONTROLLER.",
     ]

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
-from ballast.app.stop import way_back
+from ballast.app.stop import rollback_outline
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan, Reason
 from ballast.executor.driver.events import Paced, Progressed, RunResult
 from ballast.executor.journal.history import summarise
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.rollback import cancel_plan, owed_rollback, refilled_brokers, rollback_plan
+from ballast.executor.machine.rollback import cancel_plan, refilled_brokers, rollback_plan, rollback_run
 from ballast.executor.machine.run import Now, Phase, Run, new_run, with_moves
 from ballast.executor.machine.stages import (
     Cancelling,
@@ -79,12 +79,12 @@ def test_going_back_a_second_time_announces_what_is_copied_then() -> None:
     assert s.driver.execute(s.plan(*MOVES), ONE_BY_ONE, run_id="r").status == "done"
     (run,) = load_runs(s.journal.read(), Now(0, 0.0)).values()
     assert (
-        way_back(run, s.cluster.snapshot())
+        rollback_outline(run, s.cluster.snapshot())
         == "rollback r: 2 moves (95.4 MiB), 2 preferred leader elections (no data copied)"
     )
     again = s.process()
     assert again.execute(rollback_plan(run), run.policy, run_id="back", undoes="r").bytes_moved == 100 * MB
-    assert way_back(run, s.cluster.snapshot()) == "rollback r: nothing has to be moved back"
+    assert rollback_outline(run, s.cluster.snapshot()) == "rollback r: nothing has to be moved back"
     third = s.process("third")
     assert third.execute(rollback_plan(run), run.policy, run_id="twice", undoes="r").bytes_moved == 0
     (pace,) = (h.pace for h in s.ears.heard if isinstance(h, Paced))
@@ -100,7 +100,7 @@ def test_partitions_that_others_have_moved_since_are_not_announced_as_going_back
     (run,) = load_runs(s.journal.read(), Now(0, 0.0)).values()
     elsewhere = Move(T, 0, (3, 2), (4, 2), 50 * MB)
     assert s.process().execute(s.plan(elsewhere), ONE_BY_ONE, run_id="other").status == "done"
-    assert way_back(run, s.cluster.snapshot()) == (
+    assert rollback_outline(run, s.cluster.snapshot()) == (
         "rollback r: 1 move (47.7 MiB), 1 preferred leader election (no data copied); left as it is: replicas changed "
         "on 1 partition of it (t-0 has 4,2)"
     )
@@ -211,13 +211,13 @@ def test_a_rollback_is_owed_once_in_the_moment_in_which_the_run_ends() -> None:
     open_run = replace(run_of(Verified(), RolledBack()), rollback_when_cancelled=True, phase=Phase.CANCELLING)
     ended = replace(open_run, phase=Phase.ENDED)
     now = Now(9000, 9.0)
-    owed = owed_rollback(open_run, ended, now)
+    owed = rollback_run(open_run, ended, now)
     assert owed == new_run("r-back", rollback_plan(ended), ONE_BY_ONE, now, undoes="r")
-    assert owed_rollback(open_run, open_run, now) is None
-    assert owed_rollback(ended, ended, now) is None
-    assert owed_rollback(open_run, replace(ended, rollback_when_cancelled=False), now) is None
+    assert rollback_run(open_run, open_run, now) is None
+    assert rollback_run(ended, ended, now) is None
+    assert rollback_run(open_run, replace(ended, rollback_when_cancelled=False), now) is None
     vain = replace(run_of(RolledBack(), RolledBack()), rollback_when_cancelled=True)
-    assert owed_rollback(vain, replace(vain, phase=Phase.ENDED), now) is None
+    assert rollback_run(vain, replace(vain, phase=Phase.ENDED), now) is None
 
 
 def test_moves_in_flight_are_cancelled_back_to_what_is_known_of_before() -> None:

@@ -12,7 +12,7 @@ import click
 from ballast.cli.commands.pipeline import jars_of, say, spark_options
 from ballast.cli.default_command import WholeLines
 from ballast.cli.option_types import TIME
-from ballast.cli.store_option import config_option, store_option, the_store
+from ballast.cli.store_option import config_option, resolve_store, store_option
 from ballast.cli.tables import output_option, print_json
 from ballast.core.wording import human_many
 from ballast.errors import Incomplete
@@ -48,7 +48,7 @@ def collect(*, list_: Path, store: str | None, timeout: float, maintenance: bool
     from ballast.wiring.fleet import collect as read_all
     from ballast.wiring.fleet import read_list
 
-    where = the_store(store, config)
+    where = resolve_store(store, config)
     members, failed = read_all(read_list(list_), where, timeout_s=timeout, say=say)
     click.echo(f"{human_many(len(members), 'cluster')} collected.")
     if maintenance:
@@ -80,7 +80,7 @@ def plan(*, store: str | None, config: Path | None, spark: SparkPolicy, what_if:
     require("spark", "Planning a fleet")
     from ballast.wiring.fleet import plan_fleet
 
-    rows = plan_fleet(the_store(store, config), what_if, spark=spark, jars=jars_of, say=say)
+    rows = plan_fleet(resolve_store(store, config), what_if, spark=spark, jars=jars_of, say=say)
     click.echo(f"{rows} plans made; see them with: ballast fleet report")
     return 0
 
@@ -99,7 +99,7 @@ def report(*, store: str | None, config: Path | None, html: Path | None, output:
     from ballast.cli.commands.fleet.view import document, show
     from ballast.pipeline.fleet_store import read_report
 
-    found = read_report(the_store(store, config))
+    found = read_report(resolve_store(store, config))
     if html is not None:
         made_at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         html.write_text(page(found, made_at=made_at), encoding="utf-8")

@@ -18,7 +18,7 @@ from ballast.adapters.kafka.collector import pause_collection
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import PlanOptions, partition_of, plan_options
 from ballast.cli.default_command import WholeLines
-from ballast.cli.option_types import BROKERS, PLACEMENT, PLACEMENT_HELP, together
+from ballast.cli.option_types import BROKERS, PLACEMENT, PLACEMENT_HELP, union_of
 from ballast.cli.run_screen import say
 from ballast.core.named_brokers import NamedBrokers
 from ballast.core.planner import (
@@ -226,7 +226,7 @@ def _run_on(
     cluster: ClusterOptions,
 ) -> int:
     """The plan of an intent that is about brokers, of which an expression means those that the cluster has."""
-    brokers = together(named)
+    brokers = union_of(named)
     return _run(lambda state: intent(brokers=brokers.among(state.broker_index)), options, cluster)
 
 
@@ -281,7 +281,7 @@ def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> i
     selection, policy = options.selection_of_topics("--least"), options.policy(cluster.settings().balance)
     state, loads, drained = _read_cluster(options, cluster)
     policy = options.add_closed_brokers(policy, state.broker_index)
-    unknown = sorted(together(options.drain).ids - state.broker_index.keys())
+    unknown = sorted(union_of(options.drain).ids - state.broker_index.keys())
     if unknown:
         are = "is" if len(unknown) == 1 else "are"
         raise UsageError(f"There {are} no {human_brokers(unknown)} in this cluster.")

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from ballast.cli.option_types import BROKERS, TIME, together
+from ballast.cli.option_types import BROKERS, TIME, union_of
 from ballast.cli.store_option import load_model_option
 from ballast.cli.tables import output_option
 from ballast.core.cluster import TopicPartition
@@ -187,8 +187,8 @@ class PlanOptions:
         """The policy with the brokers that were cordoned and drained here; an expression means those that the cluster has."""
         return replace(
             policy,
-            cordoned=policy.cordoned | together(self.cordon).among(known),
-            draining=policy.draining | together(self.drain).among(known),
+            cordoned=policy.cordoned | union_of(self.cordon).among(known),
+            draining=policy.draining | union_of(self.drain).among(known),
         )
 
     def _cross_rack(self, settings: CrossRackPolicy) -> CrossRackPolicy:

@@ -273,7 +273,7 @@ def _unit(resource: dict[str, Any]) -> str:
     return unit
 
 
-def _telling(plan: Plan) -> list[Move]:
+def _select_moves(plan: Plan) -> list[Move]:
     """The first copies and the first replica list changes: the order of the plan, without one kind hiding the other."""
     copies = [m for m in plan.moves if not m.is_list_change]
     list_changes = [m for m in plan.moves if m.is_list_change]
@@ -284,7 +284,7 @@ def _telling(plan: Plan) -> list[Move]:
 def _moves(plan: Plan, width: int) -> Any:
     columns = [Column("Partition", "left"), Column("From", "left"), Column("To", "left"), Column("Bytes"),
                Column("Why", "left", 1)]  # fmt: skip
-    rows: list[Row] = [[*move_row(m)] for m in _telling(plan)]
+    rows: list[Row] = [[*move_row(m)] for m in _select_moves(plan)]
     return render_table(columns, rows, width)
 
 

@@ -30,7 +30,7 @@ SPEC: Final = SandboxSpec(brokers=5)
 FILLING: Final = Filling(topics=6, partitions=8, replication_factor=2, megabytes=120, shape="empty-broker")
 RESTARTED: Final = (1, 4)
 """Brokers of one rack, restarted side by side: they come back without their leaders, as after a rolling upgrade gone half way."""
-COMPILE: Final = "from ballast.cli.commands.sandbox.demo import plan_like_it; plan_like_it()"
+COMPILE: Final = "from ballast.cli.commands.sandbox.demo import plan_for_compiling; plan_for_compiling()"
 """What the process that compiles the planner's loops runs."""
 
 PLAN: Final = "balance.json"
@@ -62,7 +62,7 @@ def run(*, keep: bool) -> None:
 
     folder = new_current_folder()
     tell("A real Kafka on this machine: five brokers in three racks.")
-    with compile_beside() as compiled_by_now:
+    with compile_in_background() as compiled_by_now:
         prepare(say=say)
         sandbox = Sandbox.up(SPEC, folder=folder, say=say)
         _show_all(sandbox, compiled_by_now, keep=keep, say=say)
@@ -101,7 +101,7 @@ def _show_all(sandbox: Sandbox, compiled_by_now: Callable[[], object], *, keep: 
 
 
 @contextmanager
-def compile_beside() -> Iterator[Callable[[], object]]:
+def compile_in_background() -> Iterator[Callable[[], object]]:
     """Have numba compile the loops that the demo's plan calls, while the brokers start; yields what waits for it.
 
     A library has them compiled.  Where the process fails, the plan compiles them itself, and says why it cannot.
@@ -117,7 +117,7 @@ def compile_beside() -> Iterator[Callable[[], object]]:
         process.wait()
 
 
-def plan_like_it() -> Plan:
+def plan_for_compiling() -> Plan:
     """A plan of the demo's kind for the demo's cluster before its restarts, without a cluster."""
     from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, build
     from ballast.core.planner import Balance, plan

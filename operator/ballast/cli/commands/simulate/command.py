@@ -12,7 +12,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import size_of
-from ballast.cli.option_types import BROKERS, TIME, seconds_of, together
+from ballast.cli.option_types import BROKERS, TIME, seconds_of, union_of
 from ballast.cli.run_options import execution_options, policy_from
 from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option, print_json
@@ -93,7 +93,7 @@ def simulate(
     Without PLAN, --kill-broker and --kill-rack say what the cluster would look like without them.
     """
     if scenario is not None:
-        return _act_out(scenario, seed)
+        return _play_scenario(scenario, seed)
     if plan is None and not brokers_ and not racks_:
         raise UsageError(
             "Nothing to simulate is named.", hint="Give a plan file, --kill-broker, --kill-rack or --scenario."
@@ -103,13 +103,13 @@ def simulate(
         if rate is not None:
             policy = replace(policy, throttle=size_of(rate, "--rate"), throttle_per_broker={})
         balance = cluster.settings().balance
-        return _lose(_read(snapshot, cluster), together(brokers_), racks_, policy, balance, output=output)
+        return _lose(_read(snapshot, cluster), union_of(brokers_), racks_, policy, balance, output=output)
     from ballast.app.apply import fit, read_plan
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
     state, loads = _read(snapshot, cluster)
     wanted = fit(read_plan(text, str(plan), state), state, "refuse", (), say)
-    death = death_of(state, together(brokers_), racks_, at, back_after) if brokers_ or racks_ else None
+    death = death_of(state, union_of(brokers_), racks_, at, back_after) if brokers_ or racks_ else None
     policy, card = policy_from(policy_options, cluster.settings().execution), size_of(network, "--network")
     if card <= 0:
         raise UsageError("A network card that carries nothing copies nothing.", hint="Write for example 1GB/s.")
@@ -208,7 +208,7 @@ def _lose(
     return 0
 
 
-def _act_out(file: Path, seed: int) -> int:
+def _play_scenario(file: Path, seed: int) -> int:
     from ballast.cli.tables import human_bytes
     from ballast.core.wording import human_time
     from ballast.errors import Incomplete

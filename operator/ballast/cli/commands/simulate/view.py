@@ -38,7 +38,7 @@ def show_play(played: Playback, death: Death | None) -> None:
         out.print()
         for at_s, sentence in _shorten(played.story):
             out.print(f"  after {human_time(at_s)}: {sentence}")
-    shown = _telling(played.brokers)
+    shown = _select_brokers(played.brokers)
     if shown:
         out.print()
         out.print(_peaks(shown, out.width))
@@ -98,7 +98,7 @@ def _shorten(story: list[tuple[float, str]]) -> list[tuple[float, str]]:
     return [*story[: STORY_SHOWN - 2], (story[-2][0], f"… ({len(story) - STORY_SHOWN} more)"), *story[-2:]]
 
 
-def _telling(brokers: list[BrokerPeak]) -> list[BrokerPeak]:
+def _select_brokers(brokers: list[BrokerPeak]) -> list[BrokerPeak]:
     """All of them, or those to which something happens."""
     if len(brokers) <= BROKERS_SHOWN:
         return brokers

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.option_types import BROKERS, together
-from ballast.cli.run_options import Rate, confirm, lock_options, taking_over
+from ballast.cli.option_types import BROKERS, union_of
+from ballast.cli.run_options import Rate, confirm, lock_options, wants_take_over
 from ballast.cli.run_screen import say
 from ballast.cli.tables import human_many
 from ballast.core.named_brokers import NamedBrokers
@@ -60,7 +60,7 @@ class BrokersOrDefault(click.ParamType[NamedBrokers | None]):
 
 def names_of(named: Collection[NamedBrokers | None], known: Collection[int]) -> set[str]:
     """The names of these brokers' settings in Kafka; the cluster-wide default is ``default``."""
-    brokers = together(n for n in named if n is not None).among(known)
+    brokers = union_of(n for n in named if n is not None).among(known)
     return {str(b) for b in brokers} | ({DEFAULT} if None in named else set())
 
 
@@ -134,7 +134,7 @@ def set_throttle(
     with (
         cluster.open() as opened,
         writer(
-            opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
+            opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait, take_over=wants_take_over()
         ) as own,
     ):
         state = opened.cluster.snapshot()
@@ -229,16 +229,20 @@ def remove_throttle(
     from ballast.cli.commands.throttles.command import broker_ids, judge
     from ballast.errors import Incomplete
     from ballast.wiring.runs import writer
-    from ballast.wiring.throttles import as_stale, restore, select_settings, set_so_far
+    from ballast.wiring.throttles import as_stale, read_set_by_hand, restore, select_settings
 
     with (
         cluster.open() as opened,
         writer(
-            opened, command="ballast throttles remove", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
+            opened,
+            command="ballast throttles remove",
+            journal=journal,
+            lock_wait_s=lock_wait,
+            take_over=wants_take_over(),
         ) as own,
     ):
         brokers = names_of(named_brokers, broker_ids(opened))
-        by_hand = set_so_far(own)
+        by_hand = read_set_by_hand(own)
         lines = {s: by_hand[s] for s in select_settings(by_hand, topics, brokers)}
         if topics or brokers:
             standing = {s.setting: s for s in judge(opened, journal) if not s.held and not s.static}

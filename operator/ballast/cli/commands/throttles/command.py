@@ -9,7 +9,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.option_types import BROKERS
-from ballast.cli.run_options import confirm, lock_options, taking_over
+from ballast.cli.run_options import confirm, lock_options, wants_take_over
 from ballast.cli.run_screen import say
 from ballast.cli.tables import Column, console, human_many, output_option, print_json, render_table
 from ballast.core.wording import human_brokers
@@ -44,12 +44,12 @@ def judge(opened: OpenCluster, journal: str | None) -> Sequence[FoundThrottle]:
         say(f"The journal does not answer ({silence.message}); what Ballast itself has set cannot be told apart.")
         held = HeldSettings(frozenset(), frozenset())
     state = opened.cluster.snapshot()
-    for sentence in unread(state):
+    for sentence in list_unread(state):
         say(sentence)
     return all_settings(state, held.runs, held.by_hand)
 
 
-def unread(state: ClusterState) -> list[str]:
+def list_unread(state: ClusterState) -> list[str]:
     """Where throttle settings may stand that could not be read."""
     from ballast.core.cluster import CONFIGS
 
@@ -161,10 +161,10 @@ def _clean(
     output: str,
 ) -> int:
     from ballast.errors import Incomplete
-    from ballast.executor.journal.ledger import not_restored
+    from ballast.executor.journal.ledger import list_unrestored
     from ballast.ports.journal import begun_record, find_begun
     from ballast.wiring.runs import is_settled, writer
-    from ballast.wiring.throttles import as_stale, removable, restore, select_settings, set_so_far
+    from ballast.wiring.throttles import as_stale, read_set_by_hand, removable, restore, select_settings
 
     ids = [str(b) for b in brokers]
 
@@ -179,12 +179,16 @@ def _clean(
             _tell_what_stays(found, ())
             return _tell_what_went((), output)
     with writer(
-        opened, command="ballast throttles --clean", journal=journal, lock_wait_s=lock_wait_s, take_over=taking_over()
+        opened,
+        command="ballast throttles --clean",
+        journal=journal,
+        lock_wait_s=lock_wait_s,
+        take_over=wants_take_over(),
     ) as own:
         if own.driver.open_runs():
             say("A run is still open; its throttles are removed when it ends (ballast runs resume).")
         else:
-            for setting in not_restored(own.driver.restore_throttles()):
+            for setting in list_unrestored(own.driver.restore_throttles()):
                 say(f"Throttle not yet removed: {setting}")
         found = judge(opened, journal)
         gone = going(found)
@@ -199,7 +203,7 @@ def _clean(
                 if s not in again:
                     say(f"{s.setting} stays: its value has changed.")
             gone = [s for s in gone if s in again]
-        by_hand = set_so_far(own)
+        by_hand = read_set_by_hand(own)
         lines = as_stale(gone) | {s.setting: by_hand[s.setting] for s in gone if s.setting in by_hand}
         failures = restore(own, lines) if lines else []
         if not failures and find_begun(own.journal.read()) is not None:

@@ -55,10 +55,10 @@ def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
         return _refuse(run, waiting, _in_the_way(waiting, picture), active, now)
     more = bytes_to_arrive(run, picture)
     room = guards.rooms(state, more.bytes, run.policy.disk_reserve_share)
-    behind = out_of_turn(run, picture, state, room)
+    behind = refuse_out_of_turn(run, picture, state, room)
 
     def choose(ready: list[MoveRun]) -> list[MoveRun]:
-        turn = in_turn(ready, active)
+        turn = select_next(ready, active)
         return _choose(run, ready=turn, active=active, state=state, picture=picture, room=room)
 
     def judge(run: Run, moves: list[MoveRun]) -> tuple[Run, dict[TopicPartition, Verdict]]:
@@ -80,7 +80,7 @@ def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
     return _begin(run, chosen, now, effects)
 
 
-def in_turn(ready: list[MoveRun], active: list[MoveRun]) -> list[MoveRun]:
+def select_next(ready: list[MoveRun], active: list[MoveRun]) -> list[MoveRun]:
     """The moves whose turn it is: those of the journal's own topics only when no other can start or is on its way.
 
     Until then all that the run learns of the others is written where nothing is changing.  A move that has stalled may stand
@@ -305,7 +305,7 @@ def preset(moves: Iterable[MoveRun]) -> list[Effect]:
     return [Effect(EffectKind.PLACE, log_dirs=wanted)] if wanted else []
 
 
-def out_of_turn(
+def refuse_out_of_turn(
     run: Run, picture: Picture, state: ClusterState, room: Mapping[Place, int]
 ) -> dict[TopicPartition, Verdict]:
     """In a run in order, the waiting moves that would take room that waiting moves before them need.

@@ -21,7 +21,7 @@ from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
-from ballast.executor.machine.scheduling.schedule import out_of_turn
+from ballast.executor.machine.scheduling.schedule import refuse_out_of_turn
 from ballast.executor.machine.stages import Moving, Planned, Verified
 from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld
 from ballast.sim.journal import JournalStore, MemoryJournal
@@ -76,7 +76,7 @@ def test_no_run_in_order_overfills_a_disk_or_comes_to_a_halt(
     room: dict[Place, int] = dict(enumerate(spare, 1))
     flying: list[Move] = []
     while waiting := [m.move for m in run.moves.values() if isinstance(m.stage, Planned)]:
-        behind = out_of_turn(run, picture, state, room)
+        behind = refuse_out_of_turn(run, picture, state, room)
         ready = [m for m in waiting if m.name not in behind and m.size_bytes <= room[m.new[0]]]
         assert ready or flying, [str(v) for v in behind.values()]
         if ready and (not flying or random.random() < 0.6):
@@ -97,7 +97,7 @@ def test_a_repair_does_not_wait_for_room_that_others_need() -> None:
     room: dict[Place, int] = {1: 50, 2: 40, 3: 50}
     for out_of_sync, held in ((frozenset[int](), [1]), (frozenset({1}), [])):
         picture, state = picture_of(moves, out_of_sync=out_of_sync)
-        assert [n.partition for n in out_of_turn(run_of(moves), picture, state, room)] == held
+        assert [n.partition for n in refuse_out_of_turn(run_of(moves), picture, state, room)] == held
 
 
 def test_the_journal_keeps_the_order_and_the_way_back_goes_from_the_newest() -> None:
@@ -167,7 +167,7 @@ def test_who_would_take_room_that_is_needed_is_named() -> None:
     rows = [PartitionRow(m.topic, 0, m.old[0], m.old, m.old, sizes=(m.size_bytes,)) for m in moves]
     state = build("c", tuple(Broker(b, host="h") for b in (1, 2, 3)), (Topic("a"), Topic("c")), rows)
     picture, _ = picture_of([])
-    verdicts = out_of_turn(run_of(moves), picture, state, {2: 32 * MB})
+    verdicts = refuse_out_of_turn(run_of(moves), picture, state, {2: 32 * MB})
     assert {n: (v.code, v.subject) for n, v in verdicts.items()} == {
         TopicPartition("c", 0): ("room-reserved", "broker 2")
     }
@@ -215,9 +215,9 @@ def test_a_move_waits_for_the_room_that_moves_before_it_need(
 ) -> None:
     """On each broker, and in each log dir that is named; where it would not fit anyway, another guard says so."""
     picture, state = picture_of(moves)
-    found = out_of_turn(run_of(moves), picture, state, room)
+    found = refuse_out_of_turn(run_of(moves), picture, state, room)
     assert [n.partition for n in found] == held
-    assert out_of_turn(replace(run_of(moves), in_order=False), picture, state, room) == {}
+    assert refuse_out_of_turn(replace(run_of(moves), in_order=False), picture, state, room) == {}
 
 
 def test_a_move_that_waits_for_room_is_named_with_its_broker() -> None:
@@ -225,10 +225,10 @@ def test_a_move_that_waits_for_room_is_named_with_its_broker() -> None:
     moves = [move(0, 1, 2, 30), move(1, 3, 2, 10)]
     picture, _ = picture_of(moves)
     empty = build("c", (), (Topic("t"),), [])
-    found = out_of_turn(run_of(moves), picture, empty, {2: 39})
+    found = refuse_out_of_turn(run_of(moves), picture, empty, {2: 39})
     assert found == {moves[1].name: verdict("room-reserved", 2, broker=2, partition=moves[1].name)}
     begun = with_moves(run_of(moves), {moves[0].name: MoveRun(moves[0], stage=Moving())})
-    assert out_of_turn(begun, picture, empty, {2: 10}) == {}
+    assert refuse_out_of_turn(begun, picture, empty, {2: 10}) == {}
 
 
 def test_a_move_needs_the_room_of_the_size_that_is_known_now() -> None:
@@ -236,4 +236,7 @@ def test_a_move_needs_the_room_of_the_size_that_is_known_now() -> None:
     moves = [move(0, 1, 2, 30), move(1, 3, 2, 10)]
     picture, state = picture_of(moves)
     grown = replace(picture, sizes={moves[0].name: 35})
-    assert [list(out_of_turn(run_of(moves), p, state, {2: 44})) for p in (picture, grown)] == [[], [moves[1].name]]
+    assert [list(refuse_out_of_turn(run_of(moves), p, state, {2: 44})) for p in (picture, grown)] == [
+        [],
+        [moves[1].name],
+    ]

@@ -16,7 +16,7 @@ from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import MoveRun, Now, Phase, Run, Status
-from ballast.executor.machine.scheduling.schedule import in_turn, start
+from ballast.executor.machine.scheduling.schedule import select_next, start
 from ballast.executor.machine.stages import (
     Cancelling,
     Failed,
@@ -185,12 +185,12 @@ def test_the_topics_of_the_journal_go_last() -> None:
     own = MoveRun(move(0, (1, 2), (3, 2), topic=min(STANDS_ON)))
     other, flying, stalled = (MoveRun(A, s) for s in (Planned(), Moving(), Stalled(cause="slow")))
     own_flying = replace(own, stage=Moving())
-    assert in_turn([own, other], []) == [other]
-    assert in_turn([own], [flying]) == []
-    assert in_turn([own], [stalled]) == [own]
-    assert in_turn([own], [stalled, flying]) == []
-    assert in_turn([own], [own_flying]) == [own]
-    assert in_turn([own], []) == [own]
+    assert select_next([own, other], []) == [other]
+    assert select_next([own], [flying]) == []
+    assert select_next([own], [stalled]) == [own]
+    assert select_next([own], [stalled, flying]) == []
+    assert select_next([own], [own_flying]) == [own]
+    assert select_next([own], []) == [own]
 
 
 @pytest.mark.parametrize(
