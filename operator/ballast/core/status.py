@@ -90,7 +90,7 @@ class Unhealthy:
 
     @property
     def any(self) -> bool:
-        """Something ails some partition."""
+        """Is any partition unhealthy?"""
         return bool(self.offline or self.under_min_isr or self.under_replicated)
 
 

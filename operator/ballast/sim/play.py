@@ -82,7 +82,7 @@ class BrokerPeak:
 
 @dataclass(slots=True)
 class Playback:
-    """What came of it."""
+    """What came of a plan on the simulated cluster."""
 
     status: str = "done"
     """As of a run (``done``, ``incomplete``, ``refused``, ``cancelled``), or ``waiting``: it would wait for a person or another process."""

@@ -123,7 +123,7 @@ class SimWorld:
         self.controller.topics_changed()
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic in mid-anything."""
+        """Delete a topic, whatever is in progress on it."""
         topic = self.topics.pop(name)
         self.controller.topics_changed()
         for partition in topic.partitions.values():
@@ -184,11 +184,11 @@ class SimWorld:
         self.brokers[broker.id] = broker
 
     def partition(self, topic: str, number: int) -> SimPartition:
-        """The truth about one partition."""
+        """The true state of a partition, which metadata may not show yet."""
         return self.topics[topic].partitions[number]
 
     def partitions(self) -> Sequence[SimPartition]:
-        """The truth about all of them, by topic and number."""
+        """The true state of every partition, by topic and number."""
         return self.controller.partitions()
 
     def used_bytes(self, broker: int, log_dir: int) -> float:

@@ -385,7 +385,7 @@ class TopicLog:
         return None
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         self._drop_clients()
         self._at, self._handed_to = 0, 0
 

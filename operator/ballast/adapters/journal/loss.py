@@ -49,7 +49,7 @@ class TopicMark:
         """How it was lost last; outlives ``forget``."""
 
     def forget(self) -> None:
-        """Whatever stands there at the next look is the topic."""
+        """Forget the topic that was known: the one found at the next look is taken for it."""
         self._seen, self._id, self._end, self._lost_since_s, self._looked_s = False, None, 0, None, float("-inf")
 
     def note_read(self, end: int) -> None:

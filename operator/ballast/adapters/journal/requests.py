@@ -84,6 +84,6 @@ class RequestsTopic:
         return self.view
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         self._log.close()
         self.view = RequestsView()

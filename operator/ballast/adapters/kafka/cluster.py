@@ -111,7 +111,7 @@ class ZooKeeperView(Protocol):
         ...
 
     def close(self) -> None:
-        """Let the session go."""
+        """Close the session."""
         ...
 
 

@@ -130,7 +130,7 @@ class Sparing(logging.Filter):
         self._said: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Is it to be written?"""
+        """Is this line to be logged?"""
         text = record.getMessage()
         key = _VARYING.sub("#", text)
         now_s = self._clock()

@@ -220,7 +220,7 @@ def read_back(table: Any, sample: MinuteSample) -> Readings | None:
 
 
 def hour_of(time: datetime) -> datetime:
-    """When its hour began."""
+    """The start of the hour that this moment lies in."""
     return time.replace(minute=0, second=0, microsecond=0)
 
 

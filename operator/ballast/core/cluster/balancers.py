@@ -47,7 +47,7 @@ _CHECK_INTERVAL_S: Final = 300.0
 
 
 def other_balancers(state: ClusterState) -> tuple[OtherBalancer, ...]:
-    """Everything that left a mark."""
+    """Every balancer that has left a trace in the cluster."""
     found = (_controller(state), _cruise_control(state), _confluent(state), _msk(state))
     return tuple(other for other in found if other is not None)
 

@@ -330,7 +330,7 @@ class _Columns:
         self.log_dir = self._figures("log_dirs").astype(np.int32)
 
     def partitions(self) -> Partitions:
-        """All columns."""
+        """The columns of the partitions."""
         unknown = np.full(len(self.replica), UNKNOWN, np.int64)
         return Partitions(
             topic=np.array([self._at[r["topic"]] for r in self.rows], np.int32),

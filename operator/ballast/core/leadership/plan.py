@@ -39,7 +39,7 @@ class LeaderBalance:
 
     @property
     def most_before(self) -> int:
-        """The fullest broker now."""
+        """The most that any broker leads now, by the measure."""
         return int(self.before.max(initial=0))
 
 

@@ -24,7 +24,7 @@ class Work:
 
     @property
     def partitions(self) -> int:
-        """All together."""
+        """How many partitions change, of every kind."""
         return self.moves + self.list_changes + self.shortened + self.between_dirs
 
     def parts(self) -> list[str]:

@@ -45,7 +45,7 @@ def broker_to_drain(proposal: Proposal) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Drains:
-    """Begins and ends them; the board shows them, the journal keeps them."""
+    """Begins and ends drains of brokers; the board shows them, the journal keeps them."""
 
     clock: Clock
     board: Board
@@ -55,7 +55,7 @@ class Drains:
     look_again: Callable[[], None]
 
     def begin(self, broker: int, by: str) -> None:
-        """From now on no plan puts a replica there."""
+        """Drain the broker: from now on no plan puts a replica on it."""
         drain = Drain(broker=broker, by=by, since_ms=self.clock.now_ms())
         self.access.write(drain_record(broker, drain))
 

@@ -29,7 +29,7 @@ class Permissions:
         return permission(kind, self.policy.now, self._situation())
 
     def publish(self) -> None:
-        """Show it for every kind."""
+        """Publish the permission of every kind of action."""
         policy = self.policy.now
         self.board.publish(permissions=permissions(policy, self._situation()), mode=policy.mode.value)
 

@@ -254,7 +254,7 @@ NOT_READ: Final = "The journal has not been read yet."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Everything at one moment."""
+    """What the daemon knows at one moment, for the page and the metrics."""
 
     version: int = 0
     name: str = ""
@@ -335,7 +335,7 @@ class Board:
             return self._view
 
     def set_role(self, role: Role) -> None:
-        """Show what this process is."""
+        """Publish the role of this process."""
         if self._view.role is not role:
             self.publish(role=role)
 

@@ -39,7 +39,7 @@ class Health:
 
 
 def alive(beats: Mapping[str, Beat], now_s: float) -> Health:
-    """Do all loops move?"""
+    """Has every loop shown a sign of life in time?"""
     for name, beat in beats.items():
         silent_s = now_s - beat.at_s
         if silent_s > _patience_s(beat):

@@ -99,7 +99,7 @@ class Loop:
 
     @property
     def names(self) -> Sequence[str]:
-        """Of its checks."""
+        """The names of its checks."""
         return [entry.check.name for entry in self._schedule]
 
     def run(self, stopping: Callable[[], bool]) -> None:

@@ -269,7 +269,7 @@ class Service:
             self.given.end_now()
 
     def _leave(self, threads: Sequence[threading.Thread]) -> None:
-        """Stop deciding, put the tools down, tell the successor."""
+        """Decide nothing new, leave the run, release the lock for the next process, and stop the page."""
         access, stop = self.parts.access, self.policy.now.stop
         held = self.board.view.role is Role.LEADER
         self.board.set_role(Role.STOPPING)

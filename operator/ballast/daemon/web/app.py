@@ -78,7 +78,7 @@ class WebParts:
 
 
 def build(parts: WebParts) -> Starlette:
-    """Everything."""
+    """The page, the API, the probes and the metrics."""
     return _app([*_probe_routes(parts), *_read_routes(parts), *_action_routes(parts), *_page_routes()], parts.hosts)
 
 

@@ -44,14 +44,14 @@ class BoundedConnection(H11Protocol):
         self._look = self.loop.call_later(LOOK_S, self._look_after)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """No more looks."""
+        """Stop the timer."""
         if self._look is not None:
             self._look.cancel()
         super().connection_lost(exc)
 
     @property
     def address(self) -> str:
-        """Where it comes from."""
+        """The client's address."""
         return self.client[0] if self.client else ""
 
     @property

@@ -39,11 +39,11 @@ class Commands:
         self._waiting: deque[tuple[Asked, str | None]] = deque()
 
     def add(self, asked: Asked, run: str | None) -> None:
-        """For this run, else for the one at hand; callable from any thread."""
+        """Add a command for this run, else for the one at hand; callable from any thread."""
         self._waiting.append((asked, run or self.at_hand))
 
     def take(self) -> Iterator[tuple[Asked, str | None]]:
-        """Each one once."""
+        """Take the commands that wait, each once."""
         while self._waiting:
             yield self._waiting.popleft()
 

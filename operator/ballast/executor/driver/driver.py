@@ -130,7 +130,7 @@ class Driver:
         self._leave.clear()
 
     def listen(self, listener: Listener) -> None:
-        """Tell this one from now on."""
+        """Tell events to this listener from now on."""
         self._listener = listener
 
     def give_up_after(self, seconds: float) -> None:
@@ -304,7 +304,7 @@ class Driver:
             self.leave()
 
     def _take_commands(self) -> None:
-        """Those that are meant for this run; of one that has ended, a command is too late."""
+        """Obey the commands meant for this run; one meant for a run that has ended is too late."""
         for asked, meant in self._commands.take():
             if meant in {None, self._current.id}:
                 self._feed(asked)

@@ -64,7 +64,7 @@ class Reassigning(Copying):
 
 @dataclass(frozen=True, slots=True)
 class Planned(Stage):
-    """It waits."""
+    """The move waits to be started."""
 
     code: ClassVar[str] = "planned"
     retry_at_s: float = 0.0

@@ -108,7 +108,7 @@ def _unreachable(report: FleetReport) -> str:
 
 
 def moment(at: datetime) -> str:
-    """To the minute, in UTC."""
+    """A moment to the minute, in UTC."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Told:
-    """What came of it."""
+    """What came of the cancel."""
 
     cancelled: set[TopicPartition] = field(default_factory=set)
     ended: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)

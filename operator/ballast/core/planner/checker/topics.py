@@ -53,11 +53,11 @@ class TopicJudge:
         self.counts = {side: self._counts(side) for side in ("before", "after")} if self.limits else {}
 
     def holds(self, topic: str, broker: int) -> bool:
-        """May the topic be there?"""
+        """May the broker hold replicas of the topic?"""
         return all(r.allows(broker) for r in self.rules.get(topic, ()))
 
     def leads(self, topic: str, broker: int) -> bool:
-        """May the topic be led from there?  From anywhere, where no broker that its rules want is alive."""
+        """May the broker lead partitions of the topic?  Any may where no broker that its rules want is alive."""
         rack = self.brokers[broker].rack if broker in self.brokers else None
         rules = self.rules.get(topic, ())
         return all(r.allows_leader(broker, rack) for r in rules) or self._has_no_leader_broker(rules)

@@ -30,7 +30,7 @@ class Share:
 
     @property
     def outside(self) -> bool:
-        """Out of its range."""
+        """Is the load out of its range?"""
         return not self.low <= self.load <= self.high
 
 
