@@ -5,11 +5,12 @@ An object has camelCase keys and nothing beside what its type names; a whole doc
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import CoreSchema, literal_schema
@@ -55,7 +56,18 @@ def _camel(value: object) -> object:
     return value
 
 
-Parameters = Annotated[dict[str, Any], BeforeValidator(lambda values: _camel(plain(values)))]
+def _finite(values: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    # pydantic refuses infinite numbers where a number belongs, and not where anything may be.
+    try:
+        json.dumps(values, allow_nan=info.mode != "json")
+    except ValueError:
+        raise ValueError("should hold finite numbers only") from None
+    return values
+
+
+Figures = Annotated[dict[str, Any], AfterValidator(_finite)]
+"""Whatever JSON can say, by names."""
+Parameters = Annotated[Figures, BeforeValidator(lambda values: _camel(plain(values)))]
 """The figures of a code, by their names."""
 
 

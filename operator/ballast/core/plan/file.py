@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Final, Literal, cast
 
 from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
@@ -19,6 +19,7 @@ from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document_types import (
     STYLE,
     Document,
+    Figures,
     Moment,
     OneOf,
     Parameters,
@@ -298,7 +299,7 @@ class PlanFile(Document):
     assumptions: list[str]
     obstacles: list[ObstacleLine]
     log_dir_errors: list[LogDirErrorLine]
-    request: dict[str, Any]
+    request: Figures
     """What was asked, settings by their names; empty where no planner made the plan."""
     summary: Summary
     elections: list[ElectionLine]

@@ -131,6 +131,18 @@ def test_a_key_is_there_once(written: str, instead: str, sentence: str) -> None:
     assert sentence in str(refused.value)
 
 
+@pytest.mark.parametrize("number", ["1e400", "Infinity", "NaN"])
+def test_a_number_without_end_is_refused(number: str) -> None:
+    """Also where anything may be: it would be null when the plan is written again."""
+    document = json.loads(dumps(PLAN)) | {"request": {"policy": {"band": "number"}}}
+    with pytest.raises(UsageError, match=r"p\.json: request: should hold finite numbers only"):
+        loads(json.dumps(document).replace('"number"', number), source="p.json")
+    document = json.loads(dumps(PLAN))
+    document["obstacles"][0]["parameters"] = {"share": "number"}
+    with pytest.raises(UsageError, match=r"p.json: obstacles\[0\].parameters: should hold finite"):
+        loads(json.dumps(document).replace('"number"', number), source="p.json")
+
+
 def test_text_that_is_not_json_is_one_sentence() -> None:
     """A truncated file says so."""
     with pytest.raises(UsageError, match="not JSON"):
