@@ -11,6 +11,7 @@ import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from tests.oracle.java import TOOL, Jvm
 
+from ballast.cli.commands.reassign.command import reassign
 from ballast.core.cluster import TopicPartition
 from ballast.core.stock.checks import check_entries
 from ballast.core.stock.files import (
@@ -105,6 +106,16 @@ def both(ours: Callable[[], Any], kafkas: Callable[[], Any]) -> tuple[Any, Any]:
     except Py4JJavaError:
         theirs = None
     return mine, theirs
+
+
+def test_every_option_of_the_stock_tool_is_known(tools_jvm: Jvm) -> None:
+    """By its name, whether Ballast carries it out or says that it cannot."""
+    parsed = tools_jvm.new(f"{TOOL}Options", tools_jvm.array(tools_jvm.package.String, "--list"))
+    field = tools_jvm.type("org.apache.kafka.server.util.CommandDefaultOptions").getDeclaredField("parser")
+    theirs = {str(name) for name in field.get(parsed).recognizedOptions().keySet()} - {"[arguments]"}
+    assert {"execute", "bootstrap-server", "throttle"} < theirs
+    ours = {name.lstrip("-") for option in reassign.params for name in option.opts} | {"help", "version"}
+    assert theirs - ours == set()
 
 
 def test_reassignment_files(tools_jvm: Jvm) -> None:

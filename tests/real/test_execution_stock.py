@@ -148,6 +148,29 @@ def test_existing_moves_stop_execute_with_the_stock_words(at: Scene) -> None:
     becomes(lambda: at.throttles(topic), {})
 
 
+def test_another_count_is_refused_in_the_stock_words(at: Scene) -> None:
+    """With --disallow-replication-factor-change, and nothing is begun; a file that keeps every count is carried out."""
+    topic = "stockcount"
+    at.topic(topic, {0: (1, 2), 1: (1, 2), 2: (1, 2)})
+    path = moves_file(at, topic, {0: (1, 2, 3), 1: (2,)})
+    asked = ("--execute", "--reassignment-json-file", path, "--disallow-replication-factor-change")
+    runs = at.runs().keys()
+    for answer in (stock(at, *asked), ours(at, *asked)):
+        assert answer.code == 1
+        assert answer.out.splitlines()[-3:] == [
+            "Error reassigning partition(s):",
+            f"{topic}-0: The replication factor is changed from 2 to 3",
+            f"{topic}-1: The replication factor is changed from 2 to 1",
+        ]
+    assert at.runs().keys() == runs
+    assert at.throttles(topic) == {}
+    path = moves_file(at, topic, {0: (2, 3), 2: (2, 1)})
+    answer = ours(at, *asked)
+    assert answer.code == 0, answer.out
+    until(lambda: at.replicas(TopicPartition(topic, 0)) == (2, 3))
+    until(at.rests, "the follower to release the lock")
+
+
 def test_additional_moves_are_followed_by_one_follower(at: Scene) -> None:
     """The follower of the first moves ends, the next one follows both to their ends, and restores both lists.
 

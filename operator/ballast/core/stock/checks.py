@@ -7,7 +7,7 @@ the cluster.  ``check_against`` holds it against a cluster.  Both list every pro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ballast.core.cluster import Broker, ClusterState, TopicPartition
 from ballast.core.plan import ANY_LOG_DIR, Move, Reason
@@ -51,6 +51,15 @@ def check_election(names: Sequence[TopicPartition], state: ClusterState, *, sour
             problems.append(Problem(f"partitions[{i}]", reason))
     if problems:
         raise StockFormatError(source, problems)
+
+
+def find_count_changes(moves: Iterable[Move], state: ClusterState) -> dict[TopicPartition, tuple[int, int]]:
+    """The partitions that would have another number of replicas: how many now, and how many then.
+
+    Of a partition in mid-move those count that it will have, as in Kafka's ``ReplicationControlManager``.
+    """
+    counts = {m.name: (len(state.target(state.index[m.name])), len(m.new)) for m in moves}
+    return {name: (now, then) for name, (now, then) in counts.items() if now != then}
 
 
 def moves(entries: Sequence[ReassignmentEntry], state: ClusterState) -> tuple[Move, ...]:

@@ -46,6 +46,11 @@ def start_failure_message(reasons: Mapping[TopicPartition, str]) -> str:
     return "\n".join(["Error reassigning partition(s):", *lines])
 
 
+def count_change_message(now: int, then: int) -> str:
+    """The number of replicas would change, and may not: the controller's words, which the tool repeats."""
+    return f"The replication factor is changed from {now} to {then}"
+
+
 def cancel_failure_message(reasons: Mapping[TopicPartition, str]) -> str:
     """Reassignments were not cancelled."""
     lines = [f"{name}: {reasons[name]}" for name in sort_as_kafka(reasons)]

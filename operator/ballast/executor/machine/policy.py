@@ -99,6 +99,9 @@ class ExecutionPolicy:
     replicas_below_min_isr: Literal["refuse", "allow"] = "refuse"
     """A partition with fewer replicas than `min.insync.replicas`, all in sync, takes writes with `acks=all`, and refuses them while a
     replica is added to it: it is not copied, and automatic plans leave it in place; or it is copied all the same."""
+    replication_factor_change: Literal["allow", "refuse"] = field(default="allow", metadata={"command_only": True})
+    """Whether moves may change how many replicas a partition has; `refuse` lets the cluster refuse those that would (the stock tool's
+    ``--disallow-replication-factor-change``, KIP-860)."""
     journal_lost: Literal["finish", "leave"] = field(default="finish", metadata={"command_only": True})
     """When the journal is deleted, made again or cut off while a run goes on: `finish` makes it again from memory and goes on;
     `leave` begins nothing more, puts throttles back that no move in progress needs, and prints commands for the others. A daemon

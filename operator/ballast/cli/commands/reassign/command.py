@@ -33,6 +33,7 @@ PERMITTED: Final[dict[str, tuple[str, ...]]] = {
         "replica_alter_log_dirs_throttle",
         "timeout",
         "additional",
+        "disallow_replication_factor_change",
         "unknown_room",
         "replicas_below_min_isr",
     ),
@@ -168,6 +169,12 @@ def _file(**about: Any) -> Any:
 )
 @click.option("--additional", is_flag=True, help="Execute this reassignment in addition to any other ongoing ones.")
 @click.option(
+    "--disallow-replication-factor-change",
+    is_flag=True,
+    help="Denies the ability to change a partition's replication factor as part of this reassignment through adding validation "
+    "against it.",
+)
+@click.option(
     "--unknown-room",
     type=click.Choice(["refuse", "allow"]),
     default="refuse",
@@ -221,6 +228,7 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
         additional=given["additional"],
         unknown_room=given["unknown_room"],
         replicas_below_min_isr=given["replicas_below_min_isr"],
+        disallow_replication_factor_change=given["disallow_replication_factor_change"],
         preserve_throttles=given["preserve_throttles"],
         clear_throttles=given["clear_throttles"],
     )

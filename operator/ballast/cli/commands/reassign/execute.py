@@ -99,6 +99,7 @@ def policy_of(options: ReassignOptions) -> ExecutionPolicy:
         override_rates_of_others=options.additional,
         unknown_room=options.unknown_room,
         replicas_below_min_isr=options.replicas_below_min_isr,
+        replication_factor_change="refuse" if options.disallow_replication_factor_change else "allow",
         moves_in_per_broker=UNLIMITED,
         moves_out_per_broker=UNLIMITED,
         moves_in_cluster=UNLIMITED,
@@ -116,8 +117,9 @@ def _limits(options: ReassignOptions) -> list[str]:
 def refusals(
     plan: Plan, state: ClusterState, listed: Mapping[TopicPartition, Reassignment], policy: ExecutionPolicy
 ) -> dict[TopicPartition, str]:
-    """What the guards have against the plan beside the reassignments listed; the stock tool starts all or nothing."""
+    """What the guards and the policy have against the plan beside the reassignments listed; the stock tool starts all or nothing."""
     from ballast.core.guards import judge, rooms
+    from ballast.core.stock.checks import find_count_changes
     from ballast.executor.driver.look import partition_sizes
     from ballast.executor.machine.observation import Disks
     from ballast.executor.machine.scheduling.room import bytes_to_arrive_of_others
@@ -132,7 +134,11 @@ def refusals(
         allow_unknown_room=policy.unknown_room == "allow",
         allow_replicas_below_min_isr=policy.replicas_below_min_isr == "allow",
     )
-    return {name: str(v) for name, v in verdicts.items() if v.code != "already-there"}
+    refused = {name: str(v) for name, v in verdicts.items() if v.code != "already-there"}
+    if policy.replication_factor_change == "allow":
+        return refused
+    # The cluster is told to refuse as well, but by then throttles are set, and a controller would begin the other moves.
+    return refused | {n: report.count_change_message(*c) for n, c in find_count_changes(plan.moves, state).items()}
 
 
 class _Started:

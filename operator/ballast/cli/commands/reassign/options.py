@@ -34,6 +34,7 @@ class ReassignOptions:
     additional: bool = False
     unknown_room: Literal["refuse", "allow"] = "refuse"
     replicas_below_min_isr: Literal["refuse", "allow"] = "refuse"
+    disallow_replication_factor_change: bool = False
     preserve_throttles: bool = False
     clear_throttles: bool = False
     """Take away what other tools, or a person, have set on the topics of the file as well."""

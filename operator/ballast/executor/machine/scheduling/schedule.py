@@ -286,12 +286,13 @@ def _full(state: ClusterState) -> frozenset[int]:
 def submit(run: Run, moves: Iterable[MoveRun]) -> Iterator[Effect]:
     """Submissions in chunks, moves that change the replica count apart from the rest."""
     listed = list(moves)
+    may_change = run.policy.replication_factor_change == "allow"
     for changes_count in (False, True):
         targets: dict[TopicPartition, tuple[int, ...] | None] = {
             m.move.name: m.move.new for m in listed if m.move.changes_replication_factor is changes_count
         }
         for chunk in chunks(run, targets):
-            yield Effect(EffectKind.SUBMIT, targets=chunk, allow_replication_factor_change=changes_count)
+            yield Effect(EffectKind.SUBMIT, targets=chunk, allow_replication_factor_change=changes_count and may_change)
 
 
 def preset(moves: Iterable[MoveRun]) -> list[Effect]:

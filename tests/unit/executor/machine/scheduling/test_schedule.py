@@ -180,6 +180,15 @@ def test_log_dirs_are_told_before_the_submission_and_counts_apart() -> None:
     assert sent[-1] == ([3, 4], True)
 
 
+@pytest.mark.parametrize(
+    ("policy", "allowed"), [(PLAIN, True), (replace(PLAIN, replication_factor_change="refuse"), False)]
+)
+def test_the_cluster_refuses_another_count_where_the_policy_does(policy: ExecutionPolicy, *, allowed: bool) -> None:
+    """A count that has changed since it was looked at is the cluster's to refuse."""
+    _, effects = started(run_of(waiting(move(0, (1, 2), (1, 2, 4))), policy))
+    assert [e.allow_replication_factor_change for e in effects if e.kind is EffectKind.SUBMIT] == [allowed]
+
+
 def test_the_topics_of_the_journal_go_last() -> None:
     """When no other can start and none is on its way, but for one that has stalled."""
     own = MoveRun(move(0, (1, 2), (3, 2), topic=min(STANDS_ON)))
