@@ -242,6 +242,19 @@ def test_the_union_taken_for_an_assignment_is_refused(form: ClusterForm) -> None
     finish(form, name, (3, 1))
 
 
+def test_a_count_that_is_changing_is_the_one_to_come(form: ClusterForm) -> None:
+    """While two replicas become three, the two of before would change the count."""
+    name = filled(form, (1, 2))
+    start(form, name, (1, 2, 3), allow=True)
+    form.until(lambda: len(form.cluster.partitions([name])[name].replicas) == 3, "the union shows")
+    (outcome,) = form.cluster.alter_reassignments({name: (2, 1)}).values()
+    assert (outcome.code, outcome.message) == (
+        "INVALID_REPLICATION_FACTOR",
+        "The replication factor is changed from 3 to 2",
+    )
+    finish(form, name, (1, 2, 3))
+
+
 def test_a_second_move_replaces_the_first(form: ClusterForm) -> None:
     """Submitting another target overrides a move in flight."""
     name = filled(form, (1, 2))

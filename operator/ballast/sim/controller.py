@@ -64,7 +64,7 @@ class SimController:
             if down and self._physics.refuse_down_targets:
                 sentence = f"Replica assignment has brokers that are not alive: {broker}."
                 return Outcome(False, "INVALID_REPLICA_ASSIGNMENT", sentence)
-        before = len(partition.replicas) - len(partition.adding)
+        before = len(set(partition.replicas) - set(partition.removing))
         if not allow_rf_change and before != len(target):
             sentence = f"The replication factor is changed from {before} to {len(target)}"
             return Outcome(False, "INVALID_REPLICATION_FACTOR", sentence)

@@ -119,7 +119,7 @@ def _missing_answers(names: Sequence[TopicPartition], message: str) -> dict[Topi
 
 
 def _changes_of_count(wire: Wire, targets: Targets) -> dict[TopicPartition, Outcome]:
-    """Refusals for targets whose length differs from the count the partition has apart from its move in progress."""
+    """Refusals for targets whose length differs from the partition's count, or of one in mid-move from the count that it will have."""
     moves = list_reassignments(wire)
     wanted = {n: t for n, t in targets.items() if t}
     topics = sorted({n.topic for n in wanted})
@@ -137,7 +137,7 @@ def _changes_of_count(wire: Wire, targets: Targets) -> dict[TopicPartition, Outc
         if state is None:
             continue  # The controller names what is wrong better than we could.
         move = moves.get(name)
-        has = len(state.replicas) if move is None else len(set(move.replicas) - set(move.adding))
+        has = len(state.replicas) if move is None else len(set(move.replicas) - set(move.removing))
         if len(target) != has:
             refused[name] = Outcome(
                 ok=False,
