@@ -301,9 +301,11 @@ class TopicLog:
 
         def describe(try_s: float) -> dict[str, ConfigEntry]:
             nonlocal made
-            asked = self._admin().describe_configs([resource], request_timeout=try_s)
+            admin = self._admin()
+            asked = admin.describe_configs([resource], request_timeout=try_s)[resource]
             try:
-                entries: dict[str, ConfigEntry] = librdkafka.answer_of(asked[resource])
+                # Any broker could tell, but the client asks the controller.
+                entries: dict[str, ConfigEntry] = librdkafka.answer_of_controller(admin, asked, try_s)
             except ck.KafkaException as failure:
                 # A deletion may have been under way: the topic was still in the way of a new one, and then gone.
                 if failure.args[0].code() in MISSING and not self.exists():
@@ -339,8 +341,9 @@ class TopicLog:
                     raise
                 # Where it cannot be deleted, ``ensure`` says at the deadline what is wrong with it.
                 with contextlib.suppress(ck.KafkaException):
-                    asked = self._admin().delete_topics([self.topic], request_timeout=self._timeout_s)
-                    librdkafka.answer_of(asked[self.topic])
+                    admin = self._admin()
+                    asked = admin.delete_topics([self.topic], request_timeout=self._timeout_s)[self.topic]
+                    librdkafka.answer_of_controller(admin, asked, self._timeout_s)
             except Unavailable:
                 # Its deletion may still be on its way.
                 if time.monotonic() > deadline:
@@ -392,13 +395,14 @@ class TopicLog:
     def _create(self, configs: Mapping[str, str]) -> bool:
         made = True
         with self._translate_errors(f"create {self.topic}"):
-            brokers = len(self._admin().list_topics(timeout=self._timeout_s).brokers)
+            admin = self._admin()
+            brokers = len(admin.list_topics(timeout=self._timeout_s).brokers)
             replicas = max(min(REPLICAS, brokers), 1)
             settings = {**configs, "min.insync.replicas": str(max(replicas - 1, 1))}
             topic = NewTopic(self.topic, num_partitions=1, replication_factor=replicas, config=settings)
-            future = self._admin().create_topics([topic], request_timeout=self._timeout_s)[self.topic]
+            asked = admin.create_topics([topic], request_timeout=self._timeout_s)[self.topic]
             try:
-                librdkafka.answer_of(future)
+                librdkafka.answer_of_controller(admin, asked, self._timeout_s)
             except ck.KafkaException as failure:
                 if failure.args[0].code() != ck.KafkaError.TOPIC_ALREADY_EXISTS:
                     raise

@@ -6,7 +6,6 @@ election of a replica without them, ends before what was seen of it.  Nothing he
 
 from __future__ import annotations
 
-import contextlib
 import time
 from typing import Final
 
@@ -22,9 +21,9 @@ BELIEVED_S: Final = 4.0
 """A loss is believed when it shows for this long: a broker that has just started may not have heard of the topic yet."""
 ASK_S: Final = 3.0
 """Longest wait for one answer."""
-HEAR_S: Final = 1.0
-"""Longest wait for a broker that names another controller."""
-NOTICED_WITHIN_S: Final = LOOK_EVERY_S + BELIEVED_S + ASK_S + HEAR_S
+LATE_S: Final = 1.0
+"""How much later a busy process may look."""
+NOTICED_WITHIN_S: Final = LOOK_EVERY_S + BELIEVED_S + ASK_S + LATE_S
 """How long a process that holds the lock may not have noticed a loss."""
 NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 """The id of topics on brokers that have none."""
@@ -121,15 +120,12 @@ class TopicMark:
         """The topic's id as the controller's cluster knows it; None where there is no such topic."""
         asked = admin.describe_topics(ck.TopicCollection([self._topic]), request_timeout=ASK_S)[self._topic]
         try:
-            return str(librdkafka.answer_of(asked).topic_id)
+            # Any broker could tell, but the client asks the controller.
+            return str(librdkafka.answer_of_controller(admin, asked, ASK_S).topic_id)
         except ck.KafkaException as failure:
             error = failure.args[0]
         if error.code() in _ABSENT:
             return None
-        if error.code() == ck.KafkaError._TIMED_OUT:  # noqa: SLF001
-            # The client asks the controller that it heard of last, and hears of no other while it waits for that one.
-            with contextlib.suppress(ck.KafkaException):
-                admin.list_topics(timeout=HEAR_S)
         raise ck.KafkaException(error)
 
     def _high_watermark(self, admin: AdminClient) -> int | None:
@@ -145,7 +141,8 @@ class TopicMark:
 def delete_topic(admin: AdminClient, topic: str, *, timeout_s: float) -> None:
     """Delete a topic where there is one, and wait until it is gone; the client's errors are the caller's to translate."""
     try:
-        librdkafka.answer_of(admin.delete_topics([topic], request_timeout=timeout_s)[topic])
+        asked = admin.delete_topics([topic], request_timeout=timeout_s)[topic]
+        librdkafka.answer_of_controller(admin, asked, timeout_s)
     except ck.KafkaException as failure:
         code = failure.args[0].code()
         if code == ck.KafkaError.TOPIC_AUTHORIZATION_FAILED:
