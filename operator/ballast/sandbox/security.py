@@ -173,30 +173,24 @@ class Guard:
             raise UsageError(f"openssl {words[0]} failed: {done.stderr.strip()[-300:]}")
 
 
-SCRAM_ATTEMPTS: Final = 4
-SCRAM_WITHIN_S: Final = 15.0
-"""For each attempt to create the users."""
+SCRAM_WITHIN_S: Final = 60.0
+"""Longest wait until the users are created."""
 EC_KEY: Final = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
-def create_scram_users(bootstrap_server: str, users: dict[str, str], *, attempts: int = SCRAM_ATTEMPTS) -> None:
-    """Make the users known to a running cluster, by its INTERNAL listener.
-
-    A controller that has only just been elected may leave a request unanswered: it is made again, by another client.
-    """
+def create_scram_users(bootstrap_server: str, users: dict[str, str]) -> None:
+    """Make the users known to a running cluster, by its INTERNAL listener."""
     from confluent_kafka import KafkaException, admin  # noqa: PLC0415
+
+    from ballast.adapters.kafka import librdkafka  # noqa: PLC0415
 
     kind = admin.ScramCredentialInfo(admin.ScramMechanism.SCRAM_SHA_512, 4096)
     wanted = [admin.UserScramCredentialUpsertion(name, kind, word.encode()) for name, word in users.items()]
-    for left in reversed(range(attempts)):
-        client = admin.AdminClient({"bootstrap.servers": bootstrap_server, "log_level": 0})
-        try:
-            for done in client.alter_user_scram_credentials(wanted, request_timeout=SCRAM_WITHIN_S).values():
-                done.result()
-        except KafkaException as failed:
-            if not left:
-                raise Unavailable(
-                    f"The sandbox's users could not be created: {failed.args[0].str()}.", hint="Read its brokers' logs."
-                ) from failed
-        else:
-            return
+    client = admin.AdminClient({"bootstrap.servers": bootstrap_server, "log_level": 0})
+    try:
+        for asked in client.alter_user_scram_credentials(wanted, request_timeout=SCRAM_WITHIN_S).values():
+            librdkafka.answer_of_controller(client, asked, SCRAM_WITHIN_S)
+    except KafkaException as failed:
+        raise Unavailable(
+            f"The sandbox's users could not be created: {failed.args[0].str()}.", hint="Read its brokers' logs."
+        ) from failed

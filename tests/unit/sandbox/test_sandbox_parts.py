@@ -13,10 +13,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from ballast.errors import Unavailable, UsageError
 from ballast.sandbox import SandboxSpec, current_sandbox, jars, layout, security
@@ -286,12 +288,35 @@ def test_after_a_crash_down_clears_away(tmp_path: Path, monkeypatch: pytest.Monk
     assert not current_sandbox.end()
 
 
-def test_users_are_asked_for_again_when_a_controller_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By another client, as often as it is told, and then the failure is a sentence."""
+def test_users_that_cannot_be_created_are_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a broker takes connections and never answers, once the time is over."""
     monkeypatch.setattr(security, "SCRAM_WITHIN_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(10)
         with pytest.raises(Unavailable, match="could not be created"):
-            create_scram_users(f"127.0.0.1:{silent.getsockname()[1]}", {"admin": "word"}, attempts=2)
-        for _ in range(2):
-            silent.accept()[0].close()
+            create_scram_users(f"127.0.0.1:{silent.getsockname()[1]}", {"admin": "word"})
+        silent.accept()[0].close()
+
+
+def test_users_do_not_wait_for_a_controller_that_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one client hears of the next controller by metadata that it is asked for meanwhile; left alone, it would give up before."""
+    asked: Future[None] = Future()
+    gives_up = threading.Timer(3.0, lambda: asked.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT))))
+    made: list[Mapping[str, object]] = []
+
+    class Client:
+        def __init__(self, config: Mapping[str, object]) -> None:
+            made.append(config)
+
+        def alter_user_scram_credentials(self, users: object, **_: float) -> dict[str, Future[None]]:
+            del users
+            gives_up.start()
+            return {"admin": asked}
+
+        def list_topics(self, **_: float) -> None:
+            gives_up.cancel()
+            asked.set_result(None)
+
+    monkeypatch.setattr("confluent_kafka.admin.AdminClient", Client)
+    create_scram_users("127.0.0.1:1", {"admin": "word"})
+    assert len(made) == 1
