@@ -150,11 +150,13 @@ def _create(config: dict[str, Any], plan: dict[str, Assignment]) -> None:
     from confluent_kafka import KafkaException  # noqa: PLC0415
     from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415
 
+    from ballast.adapters.kafka import librdkafka  # noqa: PLC0415
+
     admin = AdminClient(config)
     wanted = [NewTopic(name, num_partitions=len(rows), replica_assignment=rows) for name, rows in plan.items()]
     for name, created in admin.create_topics(wanted, operation_timeout=30).items():
         try:
-            created.result(timeout=APPLIED_WITHIN_S)
+            librdkafka.answer_of_controller(admin, created, APPLIED_WITHIN_S)
         except KafkaException as refused:
             error = refused.args[0]
             if error.name() == "TOPIC_ALREADY_EXISTS":

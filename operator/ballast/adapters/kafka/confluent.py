@@ -148,9 +148,11 @@ class Admin:
         entries: Entries = {}
         failures: dict[ConfigResource, BallastError] = {}
         if topics:
-            # Any broker can tell; librdkafka picks one by itself, and a new client another one.
+            # Any broker could tell, but the client asks the controller.
             self._patience.call(
-                "configs", lambda: self._collect(self._describe(topics), entries, failures), recover=self._forget
+                "configs",
+                lambda: self._collect(self._describe(topics), entries, failures, controller=True),
+                recover=self._forget,
             )
         for futures in waiting:
             try:
@@ -169,11 +171,13 @@ class Admin:
         futures: Mapping[ConfigResource, concurrent.futures.Future[Any]],
         entries: Entries,
         failures: dict[ConfigResource, BallastError],
+        *,
+        controller: bool = False,
     ) -> None:
         """Take what was answered; raises ``Unavailable`` where no broker answers."""
         for resource, future in futures.items():
             try:
-                answer = self._wait(f"configs of {resource.kind} {resource.name}", future)
+                answer = self._wait(f"configs of {resource.kind} {resource.name}", future, controller=controller)
             except _Missing:
                 continue
             except Unavailable:
@@ -274,8 +278,10 @@ class Admin:
             self._client.poll(0)  # Error events that are not taken would pile up in it.
             return self._client
 
-    def _wait(self, what: str, future: concurrent.futures.Future[Any]) -> Any:
+    def _wait(self, what: str, future: concurrent.futures.Future[Any], *, controller: bool = False) -> Any:
         with translate_errors(what, self._security):
+            if controller:
+                return librdkafka.answer_of_controller(self._admin(), future, self.broker_wait_s)
             return librdkafka.answer_of(future, self._timeout_s + librdkafka.SPARE_S)
 
 

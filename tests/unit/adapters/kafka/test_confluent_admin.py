@@ -1,18 +1,20 @@
-"""Creating topics while the controller changes."""
+"""Requests while the controller changes."""
 
 from __future__ import annotations
 
 import concurrent.futures
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ballast.adapters.auth.security import Security
-from ballast.adapters.kafka import confluent
+from ballast.adapters.kafka import confluent, librdkafka
 from ballast.adapters.kafka.confluent import Admin
 from ballast.adapters.kafka.retry import RetryObserver, RetryPolicy
 from ballast.errors import BallastError, Refused, Unavailable
+from ballast.ports.cluster import ConfigResource
 
 
 class Client:
@@ -75,3 +77,32 @@ def test_a_cluster_without_a_controller_is_waited_for_a_bounded_time(monkeypatch
     with pytest.raises(Unavailable, match="electing a controller"):
         admin_of(client, monkeypatch, timeout_s=0.2).create_topic("t", {0: (1, 2)}, None)
     assert client.asked > 2
+
+
+class Waiting(Client):
+    """Tells a topic's configs once it is asked for metadata: before, it waits for a controller that has gone."""
+
+    def poll(self, _: float) -> None:
+        """No events."""
+
+    def describe_configs(
+        self, resources: list[Any], **_: float
+    ) -> dict[Any, concurrent.futures.Future[dict[str, Any]]]:
+        """Of each resource one future, not done."""
+        self.waiting = {resource: concurrent.futures.Future[dict[str, Any]]() for resource in resources}
+        return self.waiting
+
+    def list_topics(self, **_: float) -> None:
+        """Names the next controller."""
+        for future in self.waiting.values():
+            if not future.done():
+                future.set_result(
+                    {"retention.ms": SimpleNamespace(name="retention.ms", value="5", source=1, is_sensitive=False)}
+                )
+
+
+def test_topic_configs_do_not_wait_for_a_controller_that_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client asks the controller for them, and by itself hears of the next one only after ten seconds."""
+    monkeypatch.setattr(librdkafka, "FIRST_METADATA_S", 0.01)
+    entries, failures = admin_of(Waiting(), monkeypatch, timeout_s=0.5).entries([ConfigResource("topic", "t")])
+    assert ([list(found) for found in entries.values()], failures) == ([["retention.ms"]], {})
