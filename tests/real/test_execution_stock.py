@@ -155,7 +155,10 @@ def test_another_count_is_refused_in_the_stock_words(at: Scene) -> None:
     path = moves_file(at, topic, {0: (1, 2, 3), 1: (2,)})
     asked = ("--execute", "--reassignment-json-file", path, "--disallow-replication-factor-change")
     runs = at.runs().keys()
-    for answer in (stock(at, *asked), ours(at, *asked)):
+    answers = (stock(at, *asked), ours(at, *asked))
+    assert answers[0].out == answers[1].out
+    assert '"log_dirs":["any"' not in answers[1].out
+    for answer in answers:
         assert answer.code == 1
         assert answer.out.splitlines()[-3:] == [
             "Error reassigning partition(s):",

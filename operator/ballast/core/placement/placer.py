@@ -54,7 +54,7 @@ def tools_algorithm(state: ClusterState) -> Algorithm:
 
 
 def tool_shows_log_dirs(state: ClusterState) -> bool:
-    """Does ``--generate`` of the cluster's version say in which log dirs the present replicas are?"""
+    """Do ``--generate`` and ``--execute`` of the cluster's version say in which log dirs the present replicas are?"""
     version = _version(state)
     return version is not None and version >= _FIRST_TOOL_WITH_LOG_DIRS
 

@@ -6,7 +6,7 @@ has.  It is the stock tool's answer, not a good one; ``ballast plan`` moves as l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ballast.core.cluster import Broker, ClusterState, TopicPartition
@@ -51,10 +51,8 @@ def propose(
     """
     warnings = list(_warnings(state, topics, brokers, drained))
     usable = [b for b in _known_brokers(state, brokers) if b.alive and not b.cordoned and b.id not in drained]
-    show_dirs = tool_shows_log_dirs(state)
     current: dict[TopicPartition, tuple[int, ...]] = {}
     proposed: dict[TopicPartition, tuple[int, ...]] = {}
-    log_dirs: dict[tuple[TopicPartition, int], str] = {}
     for topic in topics:
         rows = (state.partitions.topic == state.topic_index[topic]).nonzero()[0].tolist()
         targets = {state.name(row): state.target(row) for row in rows}
@@ -66,9 +64,14 @@ def propose(
         placed = place(algorithm, usable, len(rows), factors[0], rng, rack_aware=rack_aware)
         current |= targets
         proposed |= {TopicPartition(topic, number): replicas for number, replicas in placed.items()}
-        for row in rows if show_dirs else ():
-            log_dirs |= _log_dirs(state, row)
-    return Proposal(current, proposed, log_dirs, tuple(warnings))
+    return Proposal(current, proposed, shown_log_dirs(state, current), tuple(warnings))
+
+
+def shown_log_dirs(state: ClusterState, names: Iterable[TopicPartition]) -> dict[tuple[TopicPartition, int], str]:
+    """Where these partitions' replicas are, as far as it is known, and where the tool of the cluster's version says it."""
+    if not tool_shows_log_dirs(state):
+        return {}
+    return {place: path for name in names for place, path in _log_dirs(state, state.index[name]).items()}
 
 
 def describe_moves(moves: Mapping[TopicPartition, tuple[Sequence[int], Sequence[int], Sequence[int]]]) -> str:

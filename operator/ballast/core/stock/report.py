@@ -18,10 +18,12 @@ NONE_ACTIVE: Final = "None of the specified partition reassignments are active."
 NO_MOVES_ACTIVE: Final = "None of the specified partition moves are active."
 
 
-def current_assignment(current: Mapping[TopicPartition, Sequence[int]]) -> str:
+def current_assignment(
+    current: Mapping[TopicPartition, Sequence[int]], log_dirs: Mapping[tuple[TopicPartition, int], str]
+) -> str:
     """The assignment before, to be kept for a rollback."""
     return (
-        f"Current partition replica assignment\n\n{format_reassignment(current)}\n\n"
+        f"Current partition replica assignment\n\n{format_reassignment(current, log_dirs)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback"
     )
 

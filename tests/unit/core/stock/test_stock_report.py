@@ -25,10 +25,10 @@ A2, A10, B0 = TopicPartition("a", 2), TopicPartition("a", 10), TopicPartition("b
 
 def test_the_assignment_before_is_printed_for_a_rollback() -> None:
     """The file stands on a line of its own, so that it can be cut out."""
-    assert current_assignment({B0: (3, 1)}).split("\n") == [
+    assert current_assignment({B0: (3, 1)}, {(B0, 1): "/d"}).split("\n") == [
         "Current partition replica assignment",
         "",
-        '{"version":1,"partitions":[{"topic":"b","partition":0,"replicas":[3,1],"log_dirs":["any","any"]}]}',
+        '{"version":1,"partitions":[{"topic":"b","partition":0,"replicas":[3,1],"log_dirs":["any","/d"]}]}',
         "",
         "Save this to use as the --reassignment-json-file option during rollback",
     ]

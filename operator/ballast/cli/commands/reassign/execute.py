@@ -16,6 +16,7 @@ from ballast.cli.commands.reassign.writer import writer_from_follower
 from ballast.core.plan import ANY_LOG_DIR
 from ballast.core.stock import report
 from ballast.core.stock.files import ReassignmentEntry, parse_reassignment
+from ballast.core.stock.generate import shown_log_dirs
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState, TopicPartition
@@ -52,7 +53,8 @@ def execute(options: ReassignOptions) -> int:
         source = options.reassignment_json_file.name
         plan = plan_of_entries(entries, state, intent="reassign --execute", source=source)
         refuse_filling(plan, read_drained(opened, state, say))
-        click.echo(report.current_assignment({e.name: state.replicas(state.index[e.name]) for e in entries}))
+        current = {e.name: state.replicas(state.index[e.name]) for e in entries}
+        click.echo(report.current_assignment(current, shown_log_dirs(state, current)))
         policy = policy_of(options)
         refused = refusals(plan, state, listed, policy)
         if refused:
