@@ -29,7 +29,7 @@ from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import LEADER_RATE, LedgerEntry, Setting
 from ballast.daemon.acting.policy import DaemonPolicy, Mode
-from ballast.daemon.context.view import Board, Role, RunView
+from ballast.daemon.context.view import ANSWERS_KEPT, Board, Role, RunView
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process.lock import RESERVED_S
 from ballast.errors import Refused, Unavailable
@@ -285,6 +285,25 @@ def test_a_standbys_page_tells_what_the_holder_answered_to_its_requests(
         ("r-pause-0", "Paused by Ada.", True),
         ("r-approve-1", "Refused: The laptop holds the lock.", False),
     ], "the answer to a plan is told when it has been made"
+
+
+def test_an_old_answer_is_no_news_when_newer_ones_have_pushed_it_out(
+    world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """The page shows the newest; requests stay in the journal for a month."""
+    standby, laptop = daemon(world, clock, store), MemoryJournal(store, clock)
+    laptop.acquire(holder("laptop"))
+    keep_lock(standby, holder("pod"))
+    ask(standby, "pause")
+    laptop.answer("r-pause-0", "Paused by Ada.")
+    answer_requests(standby)
+    assert [a.request for a in standby.board.view.answers] == ["r-pause-0"]
+    newer = [f"newer-{n}" for n in range(ANSWERS_KEPT)]
+    for request in newer:
+        standby.board.tell(request, "Resumed by Ada.", ok=True, at_ms=clock.now_ms())
+    answer_requests(standby)
+    answer_requests(standby)
+    assert [a.request for a in standby.board.view.answers] == newer
 
 
 def test_a_page_that_only_observes_says_that_its_pause_holds_no_other_process(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
@@ -21,7 +22,7 @@ from ballast.daemon.context.view import ANSWERS_KEPT, SETTLING, Board, Role
 from ballast.daemon.planning.asking import AskedPlans
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError, Refused
-from ballast.executor.journal.pause import pause_of, pause_record, resume_records, told_paused, told_resumed
+from ballast.executor.journal.pause import NOT_PAUSED, pause_of, pause_record, resume_records, told_paused, told_resumed
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.rollback import refilled_brokers
 from ballast.executor.machine.run import Now
@@ -57,8 +58,8 @@ class Requests:
     asked: AskedPlans
     inbox: SimpleQueue[Request] = field(default_factory=SimpleQueue)
     """What the page of a process that only observes was asked."""
-    _sent: tuple[str, ...] = ()
-    """The newest requests of this page that are in the journal; another process may answer them."""
+    _sent: deque[Request] = field(default_factory=lambda: deque(maxlen=ANSWERS_KEPT))
+    """The newest requests of this page that are in the journal and wait for an answer, perhaps of another process."""
     _told: set[str] = field(default_factory=set)
     """Requests of which it was said that they cannot be read."""
 
@@ -73,7 +74,7 @@ class Requests:
             request = replace(request, body={**request.body, "run": wanted})
         if self.access.reading is not None and self.policy.now.writes:
             self.access.reading.request(request)
-            self._sent = (*self._sent, request.id)[-ANSWERS_KEPT:]
+            self._sent.append(request)
         elif request.kind in {"pause", "resume", "plan", "reject"}:
             self.inbox.put(request)
         else:
@@ -82,6 +83,7 @@ class Requests:
     def answer_all(self) -> str:
         """Answer everything that waits."""
         answered = 0
+        self._forget_sent()
         while not self.inbox.empty():
             request = self.inbox.get_nowait()
             say(log, str(self.answer(request)), request=request.id, by=request.by)
@@ -122,8 +124,7 @@ class Requests:
 
     def _tell_answers(self) -> None:
         """Show what another process answered to the requests of this page: a command that holds the lock has no page."""
-        told = {answer.request for answer in self.board.view.answers}
-        waiting = set(self._sent) - told
+        waiting = {request.id for request in tuple(self._sent)}
         if not waiting or self.access.reading is None:
             return
         for request in self.access.reading.requests():
@@ -131,6 +132,14 @@ class Requests:
             if request.id in waiting and request.answer is not None and (request.kind != "plan" or request.refused):
                 said = str(Outcome(request.answer, request.refused))
                 self.board.tell(request.id, said, ok=not request.refused, at_ms=self.clock.now_ms())
+        self._forget_sent()
+
+    def _forget_sent(self) -> None:
+        """Wait no more for what the page shows an answer to, which older answers leave again, nor for what has expired."""
+        told, now_ms = {answer.request for answer in self.board.view.answers}, self.clock.now_ms()
+        for request in tuple(self._sent):
+            if request.id in told or is_expired(request, now_ms):
+                self._sent.remove(request)
 
     def _kinds(self) -> dict[str, Callable[[Request], str]]:
         return {
@@ -190,7 +199,7 @@ class Requests:
 
     def _resume(self, request: Request) -> str:
         if self.board.view.pause is None:
-            return "It was not paused."
+            return NOT_PAUSED
         for record in resume_records():
             self.access.write(record)
         self.runs.set_pause(None)
