@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -175,22 +176,32 @@ class Guard:
 
 SCRAM_WITHIN_S: Final = 60.0
 """Longest wait until the users are created."""
+SCRAM_PAUSE_S: Final = 0.5
+"""Between requests, while the controller changes."""
 EC_KEY: Final = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
 def create_scram_users(bootstrap_server: str, users: dict[str, str]) -> None:
     """Make the users known to a running cluster, by its INTERNAL listener."""
-    from confluent_kafka import KafkaException, admin  # noqa: PLC0415
+    from confluent_kafka import KafkaError, KafkaException, admin  # noqa: PLC0415
 
     from ballast.adapters.kafka import librdkafka  # noqa: PLC0415
 
     kind = admin.ScramCredentialInfo(admin.ScramMechanism.SCRAM_SHA_512, 4096)
     wanted = [admin.UserScramCredentialUpsertion(name, kind, word.encode()) for name, word in users.items()]
     client = admin.AdminClient({"bootstrap.servers": bootstrap_server, "log_level": 0})
-    try:
-        for asked in client.alter_user_scram_credentials(wanted, request_timeout=SCRAM_WITHIN_S).values():
-            librdkafka.answer_of_controller(client, asked, SCRAM_WITHIN_S)
-    except KafkaException as failed:
-        raise Unavailable(
-            f"The sandbox's users could not be created: {failed.args[0].str()}.", hint="Read its brokers' logs."
-        ) from failed
+    # A broker that was the controller, or has just ended, answers so; the request may be sent again.
+    passing, ends = {KafkaError.NOT_CONTROLLER, KafkaError._TRANSPORT}, time.monotonic() + SCRAM_WITHIN_S  # noqa: SLF001
+    while True:
+        left_s = max(ends - time.monotonic(), 1.0)
+        try:
+            for asked in client.alter_user_scram_credentials(wanted, request_timeout=left_s).values():
+                librdkafka.answer_of_controller(client, asked, left_s)
+        except KafkaException as failed:
+            if failed.args[0].code() in passing and time.monotonic() < ends:
+                time.sleep(SCRAM_PAUSE_S)
+                continue
+            raise Unavailable(
+                f"The sandbox's users could not be created: {failed.args[0].str()}.", hint="Read its brokers' logs."
+            ) from failed
+        return

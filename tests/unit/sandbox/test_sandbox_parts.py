@@ -298,6 +298,32 @@ def test_users_that_cannot_be_created_are_a_sentence(monkeypatch: pytest.MonkeyP
         silent.accept()[0].close()
 
 
+def test_users_are_created_by_the_next_controller_where_one_has_just_been_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The broker that was asked did nothing: it is no longer the controller, or has just ended."""
+    failing = [KafkaError.NOT_CONTROLLER, KafkaError._TRANSPORT]
+    asked: list[object] = []
+
+    class Client:
+        def __init__(self, _: Mapping[str, object]) -> None:
+            pass
+
+        def alter_user_scram_credentials(self, users: object, **_: float) -> dict[str, Future[None]]:
+            asked.append(users)
+            future: Future[None] = Future()
+            if failing:
+                future.set_exception(KafkaException(KafkaError(failing.pop())))
+            else:
+                future.set_result(None)
+            return {"admin": future}
+
+    monkeypatch.setattr("confluent_kafka.admin.AdminClient", Client)
+    monkeypatch.setattr(security, "SCRAM_PAUSE_S", 0.0)
+    create_scram_users("127.0.0.1:1", {"admin": "word"})
+    assert len(asked) == 3
+
+
 def test_users_do_not_wait_for_a_controller_that_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one client hears of the next controller by metadata that it is asked for meanwhile; left alone, it would give up before."""
     asked: Future[None] = Future()

@@ -144,14 +144,14 @@ class Admin:
         """
         topics = [r for r in resources if r.kind == "topic"]
         # At most one broker in a call; the calls are out side by side.
-        waiting = [self._describe([r]) for r in resources if r.kind == "broker"]
+        waiting = [self._describe([r], self._admin()) for r in resources if r.kind == "broker"]
         entries: Entries = {}
         failures: dict[ConfigResource, BallastError] = {}
         if topics:
             # Any broker could tell, but the client asks the controller.
             self._patience.call(
                 "configs",
-                lambda: self._collect(self._describe(topics), entries, failures, controller=True),
+                lambda: self._ask_controller(topics, entries, failures),
                 recover=self._forget,
             )
         for futures in waiting:
@@ -161,9 +161,17 @@ class Admin:
                 failures |= dict.fromkeys(futures, silence)
         return entries, failures
 
-    def _describe(self, resources: Sequence[ConfigResource]) -> dict[ConfigResource, concurrent.futures.Future[Any]]:
+    def _ask_controller(
+        self, topics: Sequence[ConfigResource], entries: Entries, failures: dict[ConfigResource, BallastError]
+    ) -> None:
+        client = self._admin()
+        self._collect(self._describe(topics, client), entries, failures, controller=client)
+
+    def _describe(
+        self, resources: Sequence[ConfigResource], client: AdminClient
+    ) -> dict[ConfigResource, concurrent.futures.Future[Any]]:
         asked = {AdminResource(_KINDS[r.kind], r.name): r for r in resources}
-        futures = self._admin().describe_configs(list(asked), request_timeout=self.broker_wait_s)
+        futures = client.describe_configs(list(asked), request_timeout=self.broker_wait_s)
         return {asked[r]: future for r, future in futures.items()}
 
     def _collect(
@@ -172,7 +180,7 @@ class Admin:
         entries: Entries,
         failures: dict[ConfigResource, BallastError],
         *,
-        controller: bool = False,
+        controller: AdminClient | None = None,
     ) -> None:
         """Take what was answered; raises ``Unavailable`` where no broker answers."""
         for resource, future in futures.items():
@@ -278,10 +286,10 @@ class Admin:
             self._client.poll(0)  # Error events that are not taken would pile up in it.
             return self._client
 
-    def _wait(self, what: str, future: concurrent.futures.Future[Any], *, controller: bool = False) -> Any:
+    def _wait(self, what: str, future: concurrent.futures.Future[Any], *, controller: AdminClient | None = None) -> Any:
         with translate_errors(what, self._security):
-            if controller:
-                return librdkafka.answer_of_controller(self._admin(), future, self.broker_wait_s)
+            if controller is not None:
+                return librdkafka.answer_of_controller(controller, future, self.broker_wait_s)
             return librdkafka.answer_of(future, self._timeout_s + librdkafka.SPARE_S)
 
 
@@ -296,8 +304,6 @@ def translate_errors(what: str, security: Security) -> Iterator[None]:
     """Turn confluent-kafka's exceptions into Ballast's."""
     try:
         yield
-    except concurrent.futures.TimeoutError:
-        raise Unavailable(f"Request for {what} failed: the cluster did not answer in time.") from None
     except KafkaException as failure:
         raise _translate(what, failure.args[0], security) from None
 

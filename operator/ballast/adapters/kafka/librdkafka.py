@@ -57,7 +57,13 @@ def answer_of(future: Future[T], timeout_s: float | None = None) -> T:
     through, and with them their client, its threads and connections, until the garbage collector comes round: in a daemon
     that may be hours.  Therefore a new one is raised.
     """
-    failure = future.exception(timeout_s)
+    import confluent_kafka as ck  # noqa: PLC0415 — `ballast --help` must not load the client
+
+    try:
+        failure = future.exception(timeout_s)
+    except concurrent.futures.TimeoutError:
+        # The client kept no limit of its own.
+        raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT)) from None  # noqa: SLF001
     if failure is None:
         return future.result()
     raise type(failure)(*failure.args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import gc
 import io
 import json
@@ -166,3 +167,10 @@ def test_a_client_that_was_not_answered_is_gone_when_it_is_closed(
         assert left() is None
     finally:
         gc.enable()
+
+
+def test_a_client_that_keeps_no_limit_of_its_own_has_not_answered() -> None:
+    """As where it keeps it: who translates the client's errors translates this one, too."""
+    with pytest.raises(ck.KafkaException) as failed:
+        librdkafka.answer_of(concurrent.futures.Future[None](), 0.01)
+    assert failed.value.args[0].code() == ck.KafkaError._TIMED_OUT
