@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ballast.app.journal_reading import read_drained
-from ballast.app.runs import Session
+from ballast.app.runs import Session, require_not_paused
 from ballast.app.teller import Say
 from ballast.core.cluster import ClusterState
 from ballast.core.named_brokers import NamedBrokers
@@ -73,6 +73,7 @@ def decommission(
                 result = session.carry_out(step.plan, execution)
                 if result.exit_code != 0:
                     return result
+                require_not_paused(result.paused_by)
                 continue
         if step.phase is Phase.STUCK:
             remedy = step.plan.obstacles[0].remedy if step.plan is not None and step.plan.obstacles else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ballast.app.teller import Teller
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
-from ballast.errors import Interrupted
+from ballast.errors import Incomplete, Interrupted
 from ballast.executor.driver.events import Listener, RunResult
 from ballast.executor.driver.pace import CHANGE, UNTHROTTLED
 from ballast.executor.journal.ledger import list_unrestored
@@ -18,6 +18,12 @@ from ballast.executor.machine.step import Command
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import this_process
 from ballast.wiring.runs import Writer, foreseen_pace, is_settled, new_run_id, writer
+
+
+def require_not_paused(by: str) -> None:
+    """A pause from the page holds the runs that a command would make next as well; raises ``Incomplete`` naming who paused."""
+    if by:
+        raise Incomplete(f"Paused by {by}: nothing new starts.", hint="Resume on the page, and run it again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,7 @@ class Session:
             left = self._finish_open_runs(own)
             if left is None:
                 own.driver.restore_throttles()
+                require_not_paused(own.driver.paused_by)
             return left
 
     def resume(self, run_id: str | None = None, *, give_up_after_s: float | None = None) -> int:

@@ -2,7 +2,7 @@
 
 The driver runs in a thread of its own so that the lease is renewed while a question stands on the screen.  Signal handlers
 only count.  The first Ctrl-C asks (leave it running, cancel, roll back, go on); the second leaves: what is being done is
-written down and the lock is given up, within ``LEAVES_WITHIN_S``.  The third does not wait for that, which is safe as well: what
+written down within ``LEAVES_WITHIN_S``, and then the lock is given up.  The third does not wait for that, which is safe as well: what
 was begun is in the journal and a later start resumes it.  Without a terminal the first one leaves, and the second does not wait.
 """
 

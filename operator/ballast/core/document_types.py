@@ -59,7 +59,8 @@ def _camel(value: object) -> object:
 def _finite(values: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     # pydantic refuses infinite numbers where a number belongs, and not where anything may be.
     try:
-        json.dumps(values, allow_nan=info.mode != "json")
+        if info.mode == "json":
+            json.dumps(values, allow_nan=False)
     except ValueError:
         raise ValueError("should hold finite numbers only") from None
     return values

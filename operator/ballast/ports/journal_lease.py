@@ -60,7 +60,7 @@ class HeldLease:
         return now_s >= self._renew_from_s
 
 
-def is_expired(holder: Holder, renewed_ms: int | None, now_ms: int) -> bool | None:
+def is_lease_expired(holder: Holder, renewed_ms: int | None, now_ms: int) -> bool | None:
     """Whether this lease has surely run out, whatever two clocks may differ by; None where it is not known when it was renewed.
 
     For people who look.  A candidate for the lock trusts no clock but its own, and watches the lease (``LeaseWatch``).

@@ -23,6 +23,7 @@ from ballast.executor.driver.notes import Note
 from ballast.executor.driver.pace import Pace, measurable, pace_of, with_growth
 from ballast.executor.journal.history import History, load_summaries
 from ballast.executor.journal.ledger import load_ledger
+from ballast.executor.journal.pause import is_paused
 from ballast.executor.journal.records import load_open_runs, load_runs, read_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
@@ -106,8 +107,11 @@ def writer(
         log.acquire(me, wait_s=lock_wait_s)
         if request_id is not None:
             _answer_own(log, request_id)
-        if listener is not None and find_begun(log.read()) is not None:
+        records = log.read()
+        if listener is not None and find_begun(records) is not None:
             listener.hear(Note("journal-begun-again"))
+        if say is not None and is_paused(records):
+            say("Ballast is paused on the page; this command goes on all the same.")
     except BaseException:
         log.close()
         raise

@@ -6,7 +6,7 @@ import pytest
 
 from ballast.cli.commands.runs import holder_line
 from ballast.ports.journal import CLOCKS_DIFFER_S, Holder
-from ballast.ports.journal_lease import is_expired
+from ballast.ports.journal_lease import is_lease_expired
 
 HOLDER = Holder(id="a", description="ada@laptop (ballast apply)", since_ms=1_000, doing="run r: test", lease_s=15)
 NOW_MS = 10_000_000
@@ -23,7 +23,7 @@ def test_a_lease_has_expired_when_no_difference_of_clocks_explains_its_age(
 ) -> None:
     """A process that lives renews it within seconds; where no time is known nothing is said of it."""
     renewed_ms = None if silent_s is None else NOW_MS - int(silent_s * 1000)
-    assert is_expired(HOLDER, renewed_ms, NOW_MS) is expired
+    assert is_lease_expired(HOLDER, renewed_ms, NOW_MS) is expired
     said = holder_line(HOLDER, renewed_ms, NOW_MS)
     assert said.startswith("ada@laptop (ballast apply) ")
     assert ("has held the lock since" in said) is not (expired is True)

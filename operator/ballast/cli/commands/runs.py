@@ -41,7 +41,7 @@ def runs() -> None:
 @cluster_options
 def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """List runs, newest first, and the lock's holder."""
-    from ballast.ports.journal_lease import is_expired
+    from ballast.ports.journal_lease import is_lease_expired
     from ballast.wiring.journal import journal_to_look_at
     from ballast.wiring.runs import summaries_of
 
@@ -59,7 +59,7 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
         print_json(
             Runs(
                 holder=None if holder is None else holder.description,
-                lease_expired=None if holder is None else is_expired(holder, renewed_ms, now_ms),
+                lease_expired=None if holder is None else is_lease_expired(holder, renewed_ms, now_ms),
                 runs=[_figures(r) for r in found],
                 skipped=[
                     SkippedRun(id=run_id, code=why.code, parameters=why.parameters, why=str(why))
@@ -108,10 +108,10 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
 
 def holder_line(holder: Holder, renewed_ms: int | None, now_ms: int) -> str:
     """Who holds the lock, since when and doing what, or that its lease has expired."""
-    from ballast.ports.journal_lease import is_expired
+    from ballast.ports.journal_lease import is_lease_expired
 
     since, doing = human_moment(holder.since_ms), holder.doing or "idle"
-    if renewed_ms is not None and is_expired(holder, renewed_ms, now_ms):
+    if renewed_ms is not None and is_lease_expired(holder, renewed_ms, now_ms):
         return (
             f"{holder.description} held the lock since {since} ({doing}); its lease has expired: it was last renewed at "
             f"{human_moment(renewed_ms)}. The next process that wants the lock gets it within {human_time(holder.lease_s)}."

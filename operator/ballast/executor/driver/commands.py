@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 from ballast.executor.driver.notes import Note
 from ballast.executor.driver.term import OneTerm
 from ballast.executor.journal.pause import (
+    NOT_PAUSED,
+    is_paused,
     pause_of,
     pause_record,
     resume_records,
@@ -84,6 +86,8 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
             asked = Asked(Command.PAUSE, sign(request))
             yield Heard(asked, Note("paused", {"by": asked.by}), (pause_record(pause),))
             journal.answer(request.id, told_paused(pause))
+        elif request.kind == Command.RESUME and not is_paused(journal.read()):
+            journal.answer(request.id, NOT_PAUSED)
         elif request.kind == Command.RESUME:
             asked = Asked(Command.RESUME, sign(request))
             yield Heard(asked, Note("resumed", {"by": asked.by}), resume_records())

@@ -93,7 +93,7 @@ class Driver:
         self._commands = Commands()
         self._not_read: set[str] = set()
         """Requests of which it was said that they cannot be read."""
-        self._paused_by = ""
+        self.paused_by = ""
         """Who paused every run and not this one alone: the next one of this process waits as well."""
         self.abandoned = False
         """A person no longer waits for this to leave, nor for its lock to be given up."""
@@ -261,9 +261,9 @@ class Driver:
         self._others = self._throttles_of_others(run.id, self._throttler.ledger)
         self._run = self._written = run
         self._listener.hear(RunBegan(run, resumed))
-        if self._paused_by:
-            self._note(Note("paused", {"by": self._paused_by}))
-            self.ask(Command.PAUSE, run=run.id, by=self._paused_by)
+        if self.paused_by:
+            self._note(Note("paused", {"by": self.paused_by}))
+            self.ask(Command.PAUSE, run=run.id, by=self.paused_by)
         looker = self._looker
         assert looker is not None
         speed = Speedometer()
@@ -294,7 +294,7 @@ class Driver:
                 self._note(Note("tried-again", {"error": failure.id, "message": failure.message}))
                 pause_s = min(max(pause_s * 2, run.policy.poll_s), BACK_OFF_S)
             self._listener.hear(Progressed(speed.read(self._current, self._clock.monotonic_s())))
-        result = self._result(began_s)
+        result = replace(self._result(began_s), paused_by=self.paused_by)
         self._listener.hear(RunEnded(result))
         return result
 
@@ -434,13 +434,17 @@ class Driver:
         if not self._alone:
             return
         for heard in take_requests(self._journal, self._current.id, self._clock.now_ms()):
-            self._note(heard.note)
             if heard.asked is None:
+                self._note(heard.note)
                 self.leave()
                 continue
+            paused_before = self.paused_by
             if heard.records:
                 self._write(heard.records)
-                self._paused_by = heard.asked.by if heard.asked.command is Command.PAUSE else ""
+                self.paused_by = heard.asked.by if heard.asked.command is Command.PAUSE else ""
+            if not paused_before or self.paused_by != paused_before:
+                # One whose answer could not be written is heard again, and told once.
+                self._note(heard.note)
             self.ask(heard.asked.command, run=self._current.id, by=heard.asked.by)
         for request, why in self._journal.skipped_requests().items():
             if request not in self._not_read:

@@ -137,6 +137,8 @@ class RunResult:
     by_hand: tuple[str, ...] = ()
     """Where the journal does not hold them: the commands with which a person puts the settings back."""
     rollback_wanted: bool = False
+    paused_by: str = ""
+    """Who paused every run meanwhile and has not resumed: a command that would go on with another run waits for that."""
 
     @property
     def verified_by_kind(self) -> str:

@@ -10,6 +10,8 @@ from ballast.core.document import Reader
 from ballast.ports.journal import Record, Request, begun_record, read_record
 
 PAUSE_KEY: Final = "pause"
+NOT_PAUSED: Final = "It was not paused."
+"""The answer to who resumes what goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,11 @@ def resume_records() -> tuple[Record, ...]:
     The pause goes last: were it first, a process that dies in between would begin without one.
     """
     return begun_record(None), pause_record(None)
+
+
+def is_paused(records: Iterable[Record]) -> bool:
+    """Whether there is a pause, readable or not."""
+    return any(record.key == PAUSE_KEY and record.value is not None for record in records)
 
 
 def find_pause(records: Iterable[Record]) -> Pause | None:

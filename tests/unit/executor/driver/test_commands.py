@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
@@ -24,6 +25,7 @@ from ballast.ports.journal import (
     begun_record,
     find_begun,
 )
+from ballast.sim.journal import MemoryJournal
 
 POLICY = ExecutionPolicy(throttle=5 * MB)
 MINUTE_MS = 60_000
@@ -185,10 +187,51 @@ def test_resuming_tells_that_a_person_has_looked_after_the_loss_of_the_journal()
     """As it does where a daemon resumes: what a command resumed does not pause the next daemon again."""
     s = scene()
     s.journal.append([Record("begun", {"at_ms": 1, "by": "laptop"})])
-    s.world.clock.after(5, lambda: ask_page(s, "go", "resume"))
+    s.world.clock.after(5, lambda: ask_page(s, "stop", "pause"))
+    s.world.clock.after(10, lambda: ask_page(s, "go", "resume"))
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
     assert find_begun(s.journal.read()) is None
     assert begun_record(None).key not in {r.key for r in s.journal.read()}
+
+
+def test_resuming_what_was_not_paused_changes_nothing() -> None:
+    """As with a daemon: that the journal was lost is still to be looked at."""
+    s = scene()
+    s.journal.append([Record("begun", {"at_ms": 1, "by": "laptop"})])
+    s.world.clock.after(5, lambda: ask_page(s, "go", "resume"))
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
+    assert answers(s) == {"go": ("It was not paused.", False)}
+    assert find_begun(s.journal.read()) is not None
+
+
+def test_the_result_names_who_paused_and_has_not_resumed() -> None:
+    """The moves in progress ended the run; a command that would go on with another one looks at it."""
+    s = scene()
+    s.world.clock.after(10, lambda: ask_page(s, "stop", "pause"))
+    result = s.driver.execute(one_move(s), POLICY, run_id="r")
+    assert (result.status, result.paused_by) == ("done", "Ada")
+    s.world.clock.after(5, lambda: ask_page(s, "go", "resume"))
+    s.world.add_topic("v", {0: (1, 2)}, size_bytes=100 * MB)
+    result = s.driver.execute(one_move(s, "v"), POLICY, run_id="next")
+    assert (result.status, result.paused_by) == ("done", "")
+
+
+def test_a_pause_is_told_once_and_once_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer fails three times, and each time it is heard again."""
+    s, answer, failing = scene(), MemoryJournal.answer, [1, 2, 3]
+    told: list[object] = []
+
+    def fails(self: MemoryJournal, *about: Any, **more: Any) -> None:
+        told.append((find_pause(self.read()) is not None, sum(n.code == "paused" for n in notes(s))))
+        if failing:
+            failing.pop()
+            raise Unavailable("silence")
+        answer(self, *about, **more)
+
+    monkeypatch.setattr(MemoryJournal, "answer", fails)
+    s.world.clock.after(5, lambda: ask_page(s, "stop", "pause"))
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
+    assert told == [(True, 1)] * 4
 
 
 def test_a_pause_of_yesterday_does_not_hold_the_run_of_today() -> None:

@@ -62,10 +62,10 @@ def execute(options: ReassignOptions) -> int:
             return 1
         if plan.moves:
             run_id = new_run_id()
-            watch = _Started(say)
+            watch = StartWatch(say)
             with writer_from_follower(opened, "--execute", watch) as own:
-                _finish_left(own)
-                failed = _begin(own, plan, policy, run_id, watch)
+                _restore_left_throttles(own)
+                failed = start_all_or_none(own, plan, policy, run_id, watch)
             if failed:
                 click.echo(report.start_failure_message(failed))
                 return 1
@@ -143,7 +143,7 @@ def refusals(
     return refused | {n: report.count_change_message(*c) for n, c in find_count_changes(plan.moves, state).items()}
 
 
-class _Started:
+class StartWatch:
     """Listens until every move of the run has begun or ended."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
@@ -175,24 +175,30 @@ class _Started:
                     self._tell(line)
             case Note():
                 self._tell(str(happening))
+                if happening.code == "paused":
+                    # All or nothing: what has not begun does not wait for the page here.
+                    self.refused |= {n: str(happening) for n in self.waiting}
         if isinstance(happening, events.Progressed) and (not self.waiting or self.refused):
             self.leave()
 
 
-def _finish_left(own: Writer) -> None:
+def _restore_left_throttles(own: Writer) -> None:
     """Restore throttles of earlier runs; runs that are still open are taken up by the follower in their turn."""
     if not own.driver.open_runs():
         own.driver.restore_throttles()
 
 
-def _begin(
-    own: Writer, plan: Plan, policy: ExecutionPolicy, run_id: str, watch: _Started
+def start_all_or_none(
+    own: Writer, plan: Plan, policy: ExecutionPolicy, run_id: str, watch: StartWatch
 ) -> Mapping[TopicPartition, str]:
     """Start the run and leave it as soon as everything is in flight; answers what was refused."""
     from ballast.executor.machine.step import Command
 
     watch.leave = own.driver.leave
     result = own.apply(plan, policy, run_id=run_id)
+    if result.status in {"left", "not-begun"} and not watch.refused:
+        waiting = watch.waiting if result.status == "left" else {m.name for m in plan.moves}
+        watch.refused = dict.fromkeys(waiting, "Another process takes the lock over.")
     if watch.refused and result.status == "left":
         # All or nothing, as the stock tool promises: cancel what had begun.
         own.driver.stay()
