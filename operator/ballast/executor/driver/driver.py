@@ -438,12 +438,12 @@ class Driver:
                 self._note(heard.note)
                 self.leave()
                 continue
-            paused_before = self.paused_by
+            # A pause whose answer could not be written is heard again, and told once.
+            again = heard.asked.command is Command.PAUSE and heard.asked.by == self.paused_by
             if heard.records:
                 self._write(heard.records)
                 self.paused_by = heard.asked.by if heard.asked.command is Command.PAUSE else ""
-            if not paused_before or self.paused_by != paused_before:
-                # One whose answer could not be written is heard again, and told once.
+            if not again:
                 self._note(heard.note)
             self.ask(heard.asked.command, run=self._current.id, by=heard.asked.by)
         for request, why in self._journal.skipped_requests().items():

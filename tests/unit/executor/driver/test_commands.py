@@ -234,6 +234,18 @@ def test_a_pause_is_told_once_and_once_it_stands(monkeypatch: pytest.MonkeyPatch
     assert told == [(True, 1)] * 4
 
 
+def test_a_cancel_is_told_while_the_page_pauses_the_run() -> None:
+    """Who asked for it is told as at any other time."""
+    s = scene()
+    s.world.clock.after(5, lambda: ask_page(s, "stop", "pause"))
+    s.world.clock.after(10, lambda: ask_page(s, "back", "cancel", run="r"))
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "cancelled"
+    assert [n for n in notes(s) if n.code in {"paused", "asked"}] == [
+        Note("paused", {"by": "Ada"}),
+        Note("asked", {"by": "Ada", "command": "cancel"}),
+    ]
+
+
 def test_a_pause_of_yesterday_does_not_hold_the_run_of_today() -> None:
     """It is answered: the sender may not mean what it would stop now."""
     s = scene()
