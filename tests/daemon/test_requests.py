@@ -259,13 +259,19 @@ def test_a_standby_tells_of_the_run_that_another_carries_out(
     assert standby.board.view.run_elsewhere is None
 
 
+def daemon_beside_a_command(world: SimWorld, clock: SimClock, store: JournalStore) -> tuple[Rig, MemoryJournal]:
+    """A daemon that stands by, and the journal of the command on a laptop that holds the lock."""
+    standby, laptop = daemon(world, clock, store), MemoryJournal(store, clock)
+    laptop.acquire(holder("laptop"))
+    keep_lock(standby, holder("pod"))
+    return standby, laptop
+
+
 def test_a_standbys_page_tells_what_the_holder_answered_to_its_requests(
     world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
     """A command that holds the lock keeps no answers for pages: without this the page would say that the request waits, for ever."""
-    standby, laptop = daemon(world, clock, store), MemoryJournal(store, clock)
-    laptop.acquire(holder("laptop"))
-    keep_lock(standby, holder("pod"))
+    standby, laptop = daemon_beside_a_command(world, clock, store)
     ask(standby, "pause")
     ask(standby, "approve", plan="moves-1")
     ask(standby, "plan", intent="balance", broker=1)
@@ -291,9 +297,7 @@ def test_an_old_answer_is_no_news_when_newer_ones_have_pushed_it_out(
     world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
     """The page shows the newest; requests stay in the journal for a month."""
-    standby, laptop = daemon(world, clock, store), MemoryJournal(store, clock)
-    laptop.acquire(holder("laptop"))
-    keep_lock(standby, holder("pod"))
+    standby, laptop = daemon_beside_a_command(world, clock, store)
     ask(standby, "pause")
     laptop.answer("r-pause-0", "Paused by Ada.")
     answer_requests(standby)

@@ -22,6 +22,7 @@ from ballast.daemon.context.view import ANSWERS_KEPT, SETTLING, Board, Role
 from ballast.daemon.planning.asking import AskedPlans
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError, Refused
+from ballast.executor.driver.commands import told_done
 from ballast.executor.journal.pause import NOT_PAUSED, pause_of, pause_record, resume_records, told_paused, told_resumed
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.rollback import refilled_brokers
@@ -251,7 +252,7 @@ class Requests:
             raise Refused(
                 f"Run {wanted} is not being carried out.", hint=f"ballast runs show {wanted} tells how it ended."
             )
-        return f"{request.by} cancelled run {run.id}" + (" and asked to undo what had arrived." if rollback else ".")
+        return told_done(request, run.id)
 
     def _refuse_refilling(self, run_id: str) -> None:
         """Undoing a run must not fill a broker that is being drained: the next balance would only empty it again."""

@@ -18,10 +18,10 @@ from ballast.executor.journal.pause import (
     told_resumed,
 )
 from ballast.executor.machine.step import Asked, Command
-from ballast.ports.journal import FORGOTTEN, Journal, Record, is_expired, is_forgotten, sign, told_expired
+from ballast.ports.journal import FORGOTTEN, Journal, Record, Request, is_expired, is_forgotten, sign, told_expired
 
 _COMMANDS: Final = frozenset(w.value for w in Command)
-_DONE: Final = {
+_SENTENCES: Final = {
     Command.CANCEL: "cancelled run {run}",
     Command.ROLLBACK: "cancelled run {run} and asked to undo what had arrived",
     Command.PAUSE: "paused run {run}",
@@ -48,6 +48,11 @@ class Commands:
         """Take the commands that wait, each once."""
         while self._waiting:
             yield self._waiting.popleft()
+
+
+def told_done(request: Request, run_id: str) -> str:
+    """The answer to who asked something of a run."""
+    return f"{request.by} {_SENTENCES[Command(request.kind)].format(run=run_id)}."
 
 
 class Heard(NamedTuple):
@@ -78,7 +83,7 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
         elif run is not None and request.kind in _COMMANDS:
             note = Note("asked", {"by": request.by, "command": request.kind})
             yield Heard(Asked(Command(request.kind), sign(request)), note)
-            journal.answer(request.id, f"{request.by} {_DONE[Command(request.kind)].format(run=run_id)}.")
+            journal.answer(request.id, told_done(request, run_id))
         elif request.kind in _SWITCH and is_expired(request, now_ms):
             journal.answer(request.id, told_expired(request), refused=True)
         elif request.kind == Command.PAUSE:

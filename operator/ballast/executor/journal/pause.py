@@ -53,15 +53,17 @@ def resume_records() -> tuple[Record, ...]:
 
 def is_paused(records: Iterable[Record]) -> bool:
     """Whether there is a pause, readable or not."""
-    return any(record.key == PAUSE_KEY and record.value is not None for record in records)
+    return _standing(records) is not None
 
 
 def find_pause(records: Iterable[Record]) -> Pause | None:
     """The pause that stands; one that is not whole is refused, since without it more would be allowed."""
-    for record in records:
-        if record.key == PAUSE_KEY and record.value is not None:
-            return read_record(record, _pause)
-    return None
+    record = _standing(records)
+    return None if record is None else read_record(record, _pause)
+
+
+def _standing(records: Iterable[Record]) -> Record | None:
+    return next((record for record in records if record.key == PAUSE_KEY and record.value is not None), None)
 
 
 def _pause(r: Reader) -> Pause:
