@@ -35,6 +35,21 @@ def test_a_topic_is_made_although_the_controller_has_just_died(sandbox: Sandbox)
         waiting.until(lambda: name in opened.cluster.partitions([name]), "the topic")
 
 
+def test_an_election_is_held_although_the_controller_has_just_died(sandbox: Sandbox) -> None:
+    """The brokers name the dead controller for some seconds; the request waits for the next one."""
+    with open_cluster(bootstrap_server=sandbox.bootstrap_server, timeout_s=PATIENCE_S) as opened:
+        cluster, name = opened.cluster, TopicPartition("led", 0)
+        controller = cluster.snapshot(log_dirs=False).controller_id
+        first, second = sorted(set(sandbox.broker_ids) - {controller})
+        cluster.create_topic(name.topic, {0: (second, first)}, None)
+        waiting.until(lambda: (p := cluster.partitions([name]).get(name)) and p.leader == second, "the topic")
+        assert cluster.alter_reassignments({name: (first, second)})[name].ok
+        waiting.until(lambda: cluster.partitions([name])[name].replicas == (first, second), "the other order")
+        sandbox.kill_broker(controller)
+        assert cluster.elect_leaders([name])[name].ok
+        waiting.until(lambda: cluster.partitions([name])[name].leader == first, "the election")
+
+
 def test_a_broker_that_the_sandbox_calls_ready_names_a_controller(sandbox: Sandbox) -> None:
     """Any client may begin with it: one that heard of no controller would wait for nothing."""
     for _ in range(5):

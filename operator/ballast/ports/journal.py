@@ -86,7 +86,14 @@ class Request:
     refused: bool = False
     """The answer says why nothing was done."""
 
+    @property
+    def reason(self) -> str:
+        """Why they ask it, as far as it is kept; empty where they do not say."""
+        return str(self.body.get("reason", "")).strip()[:LONGEST_REASON]
 
+
+LONGEST_REASON: Final = 200
+"""Characters of a reason that are kept."""
 TAKE_OVER_WAIT_S: Final = 60.0
 """How long a process that asks for the lock waits for it, where its request does not say."""
 CLOCKS_DIFFER_S: Final = 120.0
@@ -150,8 +157,7 @@ def told_expired(request: Request) -> str:
 
 def sign(request: Request) -> str:
     """Who asks, and why where they say so."""
-    reason = str(request.body.get("reason", "")).strip()[:200]
-    return f"{request.by}: {reason}" if reason else request.by
+    return f"{request.by}: {request.reason}" if request.reason else request.by
 
 
 class Journal(Protocol):

@@ -24,7 +24,6 @@ def test_a_bare_group_lists(words: list[str], tmp_path: Path) -> None:
         "apiVersion": "ballast/v1",
         "kind": "Runs",
         "holder": None,
-        "leaseExpired": None,
         "runs": [],
         "skipped": [],
     }

@@ -17,15 +17,15 @@ from ballast.cli.tables import Column, console, human_bytes, human_moment, outpu
 from ballast.core.wording import human_replicas, human_time
 
 if TYPE_CHECKING:
+    from ballast.cli.documents.runs import LockHolder, RunFigures
     from ballast.cli.documents.runs import Run as RunDocument
-    from ballast.cli.documents.runs import RunFigures
     from ballast.core.cluster import TopicPartition
     from ballast.core.plan import Move
     from ballast.core.throttles import Setting
     from ballast.executor.journal.history import RunSummary
     from ballast.executor.machine.run import MoveRun, Run
     from ballast.executor.machine.step import Command
-    from ballast.ports.journal import Holder
+    from ballast.ports.journal import Holder, Journal
 
 ANSWER_WITHIN_S = 20.0
 
@@ -41,15 +41,13 @@ def runs() -> None:
 @cluster_options
 def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """List runs, newest first, and the lock's holder."""
-    from ballast.ports.journal_lease import is_lease_expired
     from ballast.wiring.journal import journal_to_look_at
     from ballast.wiring.runs import summaries_of
 
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)
         try:
-            history, holder = summaries_of(log), log.holder()
-            renewed_ms, now_ms = log.renewed_ms(), time.time_ns() // 1_000_000
+            history, held = summaries_of(log), _lock_of(log)
         finally:
             log.close()
     found = history.runs[::-1]
@@ -58,8 +56,7 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
 
         print_json(
             Runs(
-                holder=None if holder is None else holder.description,
-                lease_expired=None if holder is None else is_lease_expired(holder, renewed_ms, now_ms),
+                holder=None if held is None else _lock_document(*held),
                 runs=[_figures(r) for r in found],
                 skipped=[
                     SkippedRun(id=run_id, code=why.code, parameters=why.parameters, why=str(why))
@@ -68,8 +65,8 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
             )
         )
         return 0
-    if holder is not None:
-        say(holder_line(holder, renewed_ms, now_ms))
+    if held is not None:
+        say(holder_line(*held))
     for run_id, why in history.skipped.items():
         say(f"Run {run_id} cannot be shown: {why}")
     if not found:
@@ -104,6 +101,25 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
     out = console()
     out.print(render_table(columns, rows, out.width))
     return 0
+
+
+def _lock_of(log: Journal) -> tuple[Holder, int | None, int] | None:
+    """Who holds the lock, when it was renewed last, as far as known, and the time now; None where no process holds it."""
+    holder = log.holder()
+    return None if holder is None else (holder, log.renewed_ms(), time.time_ns() // 1_000_000)
+
+
+def _lock_document(holder: Holder, renewed_ms: int | None, now_ms: int) -> LockHolder:
+    from ballast.cli.documents.base import moment
+    from ballast.cli.documents.runs import LockHolder
+    from ballast.ports.journal_lease import is_lease_expired
+
+    return LockHolder(
+        description=holder.description,
+        since=moment(holder.since_ms),
+        doing=holder.doing,
+        lease_expired=is_lease_expired(holder, renewed_ms, now_ms),
+    )
 
 
 def holder_line(holder: Holder, renewed_ms: int | None, now_ms: int) -> str:
@@ -141,7 +157,7 @@ def _figures(run: RunSummary) -> RunFigures:
     )
 
 
-def _document(run: Run, ledger: Iterable[Setting]) -> RunDocument:
+def _document(run: Run, holder: LockHolder | None, ledger: Iterable[Setting]) -> RunDocument:
     from ballast.cli.documents.base import moment
     from ballast.cli.documents.runs import Run as RunDocument
     from ballast.cli.documents.runs import RunElection, RunMove
@@ -150,6 +166,7 @@ def _document(run: Run, ledger: Iterable[Setting]) -> RunDocument:
 
     return RunDocument(
         run=_figures(summarise(run)),
+        holder=holder,
         policy=run.policy.dump(),
         moves=[
             RunMove(
@@ -200,15 +217,18 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)
         try:
-            run, ledger = find_run(log, run_id), load_ledger(log.read())
+            run, ledger, held = find_run(log, run_id), load_ledger(log.read()), _lock_of(log)
         finally:
             log.close()
     if output == "json":
-        print_json(_document(run, ledger))
+        print_json(_document(run, None if held is None else _lock_document(*held), ledger))
         return 0
     say(f"Run {run.id}: {run.intent}; {_status(run)}; began {human_moment(run.started_ms)}.")
     if run.stopped_by:
         say(f"Cancelled by {run.stopped_by}.")
+    if not run.ended:
+        unheld = f"No process holds the lock; ballast runs resume {run.id} goes on with it."
+        say(unheld if held is None else holder_line(*held))
     columns = [
         Column("partition", "left"),
         Column("from", "left"),

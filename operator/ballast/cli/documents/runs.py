@@ -26,6 +26,17 @@ class RunFigures(Part):
     """How many are in each stage."""
 
 
+class LockHolder(Part):
+    """Who holds the lock; a process that has died is named until another one takes the lock."""
+
+    description: str
+    since: Moment
+    doing: str
+    """Its run, how many moves have ended, and why others wait; empty where it carries out none."""
+    lease_expired: bool | None
+    """Its lease has surely run out; null where that is not known."""
+
+
 class SkippedRun(Part):
     """A run of the journal that cannot be read."""
 
@@ -40,10 +51,8 @@ class Runs(Document):
     """``ballast runs``."""
 
     kind: Literal["Runs"] = "Runs"
-    holder: str | None
-    """Who holds the lock now; a process that has died is named until another one takes the lock."""
-    lease_expired: bool | None
-    """The holder's lease has surely run out; null where no process holds the lock, or where it is not known."""
+    holder: LockHolder | None
+    """Null where no process holds the lock."""
     runs: list[RunFigures]
     """Newest first."""
     skipped: list[SkippedRun]
@@ -86,6 +95,8 @@ class Run(Document):
 
     kind: Literal["Run"] = "Run"
     run: RunFigures
+    holder: LockHolder | None
+    """Null where no process holds the lock: an open run then goes on with ``ballast runs resume``."""
     policy: dict[str, Any]
     """The settings of ``execution`` that differ from their defaults, by their names."""
     moves: list[RunMove]

@@ -228,7 +228,7 @@ class Requests:
         for proposal in self.proposals.list_proposals():
             if proposal.id == wanted:
                 self.proposals.reject(proposal)
-                why = f": {request.body['reason']}" if request.body.get("reason") else ""
+                why = f": {request.reason}" if request.reason else ""
                 return f"{request.by} rejected {wanted}{why}."
         raise Refused(
             f"There is no plan {wanted} any more.", hint="The cluster changed; look at the plans there are now."

@@ -102,6 +102,8 @@ class Driver:
         self._gauge: Gauge | None = None
         self._measured = False
         self._others: DesiredThrottles = {}
+        self._waits_for = ""
+        """Why moves may not start, with the figures of the look that found it."""
         self._run: Run | None = None
         self._written: Run | None = None
         self._looker: Looker | None = None
@@ -259,7 +261,7 @@ class Driver:
             keep_existing_rates=run.policy.keep_existing_rates,
         )
         self._others = self._throttles_of_others(run.id, self._throttler.ledger)
-        self._run = self._written = run
+        self._run, self._written, self._waits_for = run, run, ""
         self._listener.hear(RunBegan(run, resumed))
         if self.paused_by:
             self._note(Note("paused", {"by": self.paused_by}))
@@ -325,9 +327,10 @@ class Driver:
     def _doing(self) -> str:
         run = self._current
         open_moves = sum(1 for _ in run.open_moves)
-        return (
+        ended = (
             f"run {run.id}: {run.intent}, {len(run.moves) - open_moves} of {human_many(len(run.moves), 'move')} ended"
         )
+        return f"{ended}; waiting: {self._waits_for}" if self._waits_for else ended
 
     def _feed(self, first: Event) -> None:
         """Step the machine with an event and perform what follows from it, until nothing more follows."""
@@ -348,6 +351,7 @@ class Driver:
                     self._listener.hear(MoveChanged(name, was.stage, m.stage, m.outcome, m.note))
         # Figures alone change at each look; progress shows them.
         if _refusals(before) != _refusals(after):
+            self._waits_for = str(after.verdicts[0]) if after.verdicts else ""
             self._listener.hear(Refusing(after.verdicts))
 
     # --- effects

@@ -25,7 +25,7 @@ class Pause:
 
 def pause_of(request: Request) -> Pause:
     """The pause that a person asks for."""
-    return Pause(by=request.by, since_ms=request.at_ms, reason=str(request.body.get("reason", ""))[:200])
+    return Pause(by=request.by, since_ms=request.at_ms, reason=request.reason)
 
 
 def told_paused(pause: Pause) -> str:

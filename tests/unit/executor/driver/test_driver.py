@@ -247,6 +247,27 @@ def test_unhealthy_neighbour_holds_moves_until_it_is_well() -> None:
     assert refusals == {"under-replicated"}
 
 
+def test_the_lock_tells_other_processes_what_the_moves_wait_for() -> None:
+    """``ballast runs`` reads it from the journal: no other process knows why a run stands still."""
+    s = scene()
+    s.world.kill(3)
+    s.world.clock.sleep(10)
+    at(s, 30, lambda: s.world.start(3))
+    seen = list[str]()
+
+    def look() -> None:
+        holder = s.journal.holder()
+        seen.append(holder.doing if holder else "")
+
+    for second in (20, 120):
+        at(s, second, look)
+    slow = ExecutionPolicy(throttle=MB)
+    assert s.driver.execute(s.plan(move((1, 2), (3, 2))), slow, run_id="r").status == "done"
+    doing = "run r: test, 0 of 1 move ended"
+    why = "Broker 3, where t-0 is to go, is not alive. Start it, or make a new plan without it."
+    assert seen == [f"{doing}; waiting: {why}", doing]
+
+
 def test_repair_goes_on_where_other_moves_wait() -> None:
     """A move that replaces an offline replica is not held back by the unhealthy_partitions it repairs."""
     s = scene({0: (1, 2), 1: (2, 1)})
