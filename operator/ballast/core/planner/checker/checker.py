@@ -126,8 +126,9 @@ class _Judge:
         )
         self.kafka_placements = self._kafka_placements()
         self.found: list[Finding] = []
-        self.told = {o.subject for o in plan.obstacles if o.code == "sole-leader"}
-        self.counted = sum(int(said.split()[0]) for said in self.told if said.endswith(" more partitions"))
+        sole_leaders = [o for o in plan.obstacles if o.code == "sole-leader"]
+        self.named = {o.subject for o in sole_leaders}
+        self.counted = sum(n for o in sole_leaders if o.cause == "more" and isinstance(n := o.values.get("count"), int))
         """Partitions of which the plan says only how many there are."""
         self.unnamed: set[str] = set()
 
@@ -250,7 +251,7 @@ class _Judge:
         may = (b not in self.barred and self.topics.leads(move.topic, b) for b in able)
         if len(move.new) >= len(move.old) or any(may):
             return False
-        if (name := str(move.name)) in self.told:
+        if (name := str(move.name)) in self.named:
             return True
         self.unnamed.add(name)
         return len(self.unnamed) <= self.counted
