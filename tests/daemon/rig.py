@@ -137,6 +137,7 @@ def tools(rig: Rig, store: JournalStore, spawn: Spawn = lambda body: body()) -> 
             journal=journal,
             clock=rig.clock,
             policy=rig.parts.reading.execution,
+            full_reading=lambda: rig.parts.reading.full,
             new_id=lambda: f"run-{next(numbers)}",
             refused=lambda code: rig.refused("run", code),
             spawn=spawn,

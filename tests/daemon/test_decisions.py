@@ -26,7 +26,9 @@ from tests.daemon.rig import (
 )
 
 from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.guards import verdict
+from ballast.core.plan import Move, Plan
 from ballast.core.planner import Place, Selection, TopicRule, plan
 from ballast.core.throttles import FOLLOWER_RATE, LedgerEntry, Setting
 from ballast.daemon.acting.driving import DriverRunController
@@ -43,6 +45,7 @@ from ballast.daemon.context.view import BalanceView, Role
 from ballast.errors import Unavailable, WrongCluster
 from ballast.executor.driver.events import Refusing
 from ballast.executor.journal.ledger import dump_held
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
@@ -130,7 +133,7 @@ def test_it_leaves_the_controller_one_of_its_own_intervals(leader: Rig, world: S
     """While the controller rebalances by itself, only what it left over is elected."""
     world.cluster_configs.pop("auto.leader.rebalance.enable")
     bounce(world, 1)
-    leader.parts.observer.full_read_at_s = None
+    leader.parts.reading.full = None
     observe(leader)
     assert "Waiting whether the controller repairs it within 5 min" in check_leaders(leader)
     wait(leader, 301)
@@ -513,3 +516,35 @@ def test_nothing_is_decided_from_an_old_reading(leader: Rig, clock: SimClock) ->
     clock.sleep(leader.policy.caution.max_snapshot_age_s + 1)
     with pytest.raises(Unavailable, match="no fresh reading"):
         check_leaders(leader)
+
+
+def test_a_run_and_the_observe_check_read_sizes_and_configs_once_for_both(
+    leader: Rig, world: SimWorld, clock: SimClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once a minute, which is what the settings say: log dirs of a large cluster are dear to its brokers."""
+    snapshot, read = leader.cluster.snapshot, list[float]()
+
+    def counted(*, log_dirs: bool = True, configs: bool = True, patient: bool = True) -> ClusterState:
+        if log_dirs:
+            read.append(clock.monotonic_s())
+        return snapshot(log_dirs=log_dirs, configs=configs, patient=patient)
+
+    def observe_again() -> None:
+        observe(leader)
+        clock.after(leader.policy.intervals.observe_s, observe_again)
+
+    world.add_broker(SimBroker(id=4, rack="a"))
+    leader.policy = replace(AUTO, execution=ExecutionPolicy(throttle=500_000, measure_s=0))
+    observe(leader)
+    monkeypatch.setattr(leader.cluster, "snapshot", counted)
+    clock.after(1, observe_again)
+    state, before_s = leader.cluster.snapshot(), clock.monotonic_s()
+    move = Move("orders", 0, state.target(state.index[TopicPartition("orders", 0)]), (4, 2, 3), 100_000_000)
+    controller = leader.access.run_controller
+    assert controller is not None
+    controller.start(Plan("test", state.cluster_id, fingerprint(state), moves=(move,)))
+    minutes = (clock.monotonic_s() - before_s) / 60
+    assert world.partition("orders", 0).replicas == [4, 2, 3]
+    assert minutes > 3
+    # The run's own first one, and that of its end.
+    assert len(read) <= minutes + 3, (len(read), minutes)

@@ -78,18 +78,18 @@ def test_the_first_plan_knows_the_sizes_of_the_topics_that_ballast_has_just_made
     world.add_topic(REQUESTS_TOPIC, {0: (2, 3, 1)}, size_bytes=0)
     observer.policy = replace(AUTO, mode=Mode.APPROVE)
     keep_lock(observer, holder())
-    read_at_s = observer.parts.observer.full_read_at_s
+    first = observer.parts.reading.full
     observer.clock.sleep(1)
     observe(observer)
     state = observer.parts.reading.state
     assert state is not None
     assert not (state.partitions.size_bytes == UNKNOWN).any()
-    read_again_s = observer.parts.observer.full_read_at_s
-    assert read_again_s != read_at_s
+    second = observer.parts.reading.full
+    assert second is not first
     world.add_topic("of-others", {0: (1, 2, 3)})
     observer.clock.sleep(1)
     observe(observer)
-    assert observer.parts.observer.full_read_at_s == read_again_s
+    assert observer.parts.reading.full is second
 
 
 def test_an_observer_tells_what_the_journal_says(observer: Rig, store: JournalStore, clock: SimClock) -> None:

@@ -529,7 +529,7 @@ def test_a_plan_keeps_its_name_while_producers_write(world: SimWorld, clock: Sim
         for partition in world.partitions():
             for copy in partition.copies.values():
                 copy.end_bytes *= 1.001
-        context.parts.observer.full_read_at_s = None
+        context.parts.reading.full = None
         clock.sleep(context.policy.caution.quiet_after_return_s + 1)
         observe(context)
         check_balance(context)

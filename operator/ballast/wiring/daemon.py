@@ -149,6 +149,7 @@ def make_tools(opened: OpenCluster, settings: Settings, clock: Clock, hooks: Run
             journal=journal,
             clock=clock,
             policy=hooks.policy,
+            full_reading=hooks.full_reading,
             new_id=new_run_id,
             ended=hooks.ended,
             refused=hooks.refused,

@@ -21,6 +21,7 @@ from ballast.daemon.process.loop import Beat, BeatingClock
 from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
+from ballast.executor.driver.look import FullReading, no_reading
 from ballast.executor.driver.notes import Note
 from ballast.executor.journal.ledger import list_unrestored
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -54,6 +55,8 @@ class DriverParts:
     """Told the code of each guard that holds moves of a run back, when what they refuse has changed."""
     failed: Callable[[CheckResult], None] = lambda _: None
     """Told of each attempt that failed and is made again."""
+    full_reading: Callable[[], FullReading | None] = no_reading
+    """The newest full reading of the cluster that the daemon took."""
     spawn: Spawn = in_a_thread
     server: str = "HOST:PORT"
     """How a person reaches the cluster."""
@@ -221,6 +224,7 @@ class DriverRunController:
             # The daemon's own loops answer people and make a lost journal again; this one resumes the run then.
             alone=False,
             server=self._parts.server,
+            full_reading=self._parts.full_reading,
         )
 
     def _resume_all(self, driver: Driver) -> None:

@@ -26,6 +26,7 @@ from ballast.daemon.observing.figures import Figures, measure
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.observing.series import Series
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Unavailable
+from ballast.executor.driver.look import FullReading
 from ballast.ports.cluster import ClusterReader
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
 from ballast.ports.time import Clock
@@ -50,7 +51,6 @@ class Observer:
     """Told about every full reading: the sampler."""
     per_topic: bool = False
     """Are figures kept for each topic, too?"""
-    full_read_at_s: float | None = None
     racks: Mapping[int, str] = field(default_factory=dict)
     """The rack that each broker last named: older clusters forget it with the broker."""
 
@@ -69,7 +69,7 @@ class Observer:
             raise
         reading = self.reading
         if full:
-            self.full_read_at_s = now_s
+            reading.full = FullReading(state, now_s, self.clock.monotonic_s())
         elif reading.state is not None:
             state = with_slow_facts(state, reading.state)
         state, self.racks = with_racks(state, self.racks)
@@ -139,10 +139,13 @@ class Observer:
 
     def _wants_full(self, now_s: float) -> bool:
         """Sizes and configs cost the brokers more: they are read less often; in between ``with_slow_facts`` keeps them."""
-        last = self.full_read_at_s
+        last = self.reading.full
         intervals = self.policy.now.intervals
         # Half an observe interval early rather than half of one late: a reading for each minute makes gapless samples.
-        return last is None or now_s - last >= intervals.log_dirs_s - min(intervals.observe_s, intervals.log_dirs_s) / 2
+        return (
+            last is None
+            or now_s - last.began_s >= intervals.log_dirs_s - min(intervals.observe_s, intervals.log_dirs_s) / 2
+        )
 
 
 OWN_TOPICS: Final = frozenset({JOURNAL_TOPIC, REQUESTS_TOPIC})

@@ -14,6 +14,7 @@ from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.context.view import Board
 from ballast.daemon.observing.patience import FailedDisks, Presence
 from ballast.errors import Unavailable
+from ballast.executor.driver.look import FullReading
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.time import Clock
 
@@ -27,6 +28,8 @@ class Reading:
     policy: LivePolicy
     state: ClusterState | None = None
     """The newest reading, sizes and configs carried over from the newest full one."""
+    full: FullReading | None = None
+    """The newest full reading, for a run as well."""
     read_at_s: float | None = None
     """Monotonic time of the newest reading; None where it counts no more."""
     loads: tuple[ClusterState, Loads] | None = None

@@ -25,6 +25,7 @@ from ballast.daemon.planning.leaders import LeaderCheck
 from ballast.daemon.planning.plans import BalanceCheck, PlanMaker, RepairCheck
 from ballast.daemon.process.lock import Lock
 from ballast.executor.driver.events import RunResult
+from ballast.executor.driver.look import FullReading
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.cluster import ClusterReader
 from ballast.ports.event_sink import EventSink, null_sink
@@ -37,6 +38,7 @@ class RunHooks:
     """What a run controller asks and tells of its runs."""
 
     policy: Callable[[], ExecutionPolicy]
+    full_reading: Callable[[], FullReading | None]
     ended: Callable[[RunResult], None]
     refused: Callable[[str], None]
     """Told the code of each guard that holds moves back."""
@@ -103,7 +105,12 @@ def assemble(given: Outside, loops: Loops) -> Parts:
     """Put the parts together, each after those that it takes."""
     clock, board, policy, look_again = given.clock, given.board, given.policy, loops.look_again
     reading = Reading(clock, board, policy)
-    hooks = RunHooks(policy=reading.execution, ended=loops.run_ended, refused=lambda code: loops.refused("run", code))
+    hooks = RunHooks(
+        policy=reading.execution,
+        full_reading=lambda: reading.full,
+        ended=loops.run_ended,
+        refused=lambda code: loops.refused("run", code),
+    )
     access = Access(board, lambda: given.tools(hooks), given.reading_journal)
     runs = Runs(board, policy, access)
     permissions = Permissions(clock, board, policy, reading, access, runs)

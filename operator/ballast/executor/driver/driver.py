@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -38,7 +38,7 @@ from ballast.executor.driver.events import (
 )
 from ballast.executor.driver.inbound import Gauge
 from ballast.executor.driver.journal_replication import keep_replicated
-from ballast.executor.driver.look import Looker
+from ballast.executor.driver.look import FullReading, Looker, no_reading
 from ballast.executor.driver.notes import Note
 from ballast.executor.driver.pace import measurable, pace_of, with_growth
 from ballast.executor.driver.pauses import is_transient, pause_until_next_s, wait, wait_until_listings_agree
@@ -78,13 +78,16 @@ class Driver:
         *,
         alone: bool = True,
         server: str = "HOST:PORT",
+        full_reading: Callable[[], FullReading | None] = no_reading,
     ) -> None:
         """``alone`` is False where others in this process answer requests and make a lost journal again: each has one owner.
 
+        ``full_reading`` tells what such others read of the cluster last.
         ``server`` is how a person reaches the cluster; it stands in commands that are told.
         """
         self._server = server
         self._alone = alone
+        self._full_reading = full_reading
         self._cluster = cluster
         self._journal = OneTerm(journal)
         self._clock = clock
@@ -201,7 +204,9 @@ class Driver:
 
     def _look_ahead(self, policy: ExecutionPolicy, moves: Iterable[Move]) -> None:
         """The first readings, taken before what has to be waited for anyway."""
-        self._looker = Looker(self._cluster, self._clock, policy, lambda: self._throttler.ledger)
+        self._looker = Looker(
+            self._cluster, self._clock, policy, lambda: self._throttler.ledger, full_reading=self._full_reading
+        )
         self._gauge = None
         self._measured = not policy.throttled or policy.measure_s <= 0
         names = [m.name for m in moves if m.adding]

@@ -2,13 +2,14 @@
 
 A look is the controller's list of reassignments and the state of the partitions being changed.  Guards want the whole cluster:
 a light reading no older than ``policy.guard_s``, with the slow facts of the last full one (``core.cluster.slow_facts``).
-A reading that took long is repeated less often, so that looking never takes more than a tenth of a large cluster's time.
+A reading that took long is repeated less often, so that looking never takes more than a tenth of a large cluster's time.  Where another
+part of the process takes full readings as well, the newer of both is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -23,10 +24,25 @@ from ballast.ports.cluster import BrokerLogs, ClusterReader, Reassignment
 from ballast.ports.time import Clock
 
 FULL_EVERY_S: Final = 60.0
+LATE_S: Final = 30.0
+"""How much longer a run waits for the next full reading of another part of the process before it takes one itself."""
 REFUSAL_AGE_S: Final = 2.0
 """Age of the reading that a refusal is judged by again."""
 SHARE_OF_TIME: Final = 10.0
 """A reading that took t seconds is not repeated within this many times t."""
+
+
+class FullReading(NamedTuple):
+    """A reading of the whole cluster with sizes and configs, and the monotonic times at which it began and ended."""
+
+    state: ClusterState
+    began_s: float
+    ended_s: float
+
+
+def no_reading() -> FullReading | None:
+    """What a process answers where nothing else reads the cluster."""
+    return None
 
 
 class _Cadence:
@@ -62,10 +78,12 @@ class Looker:
         clock: Clock,
         policy: ExecutionPolicy,
         ledger: Callable[[], Ledger] = dict,
+        full_reading: Callable[[], FullReading | None] = no_reading,
     ) -> None:
-        """``ledger`` tells which throttle settings are ours now."""
+        """``ledger`` tells which throttle settings are ours now, ``full_reading`` the newest that another part of the process took."""
         self._cluster = cluster
         self._clock = clock
+        self._full_reading = full_reading
         self._ledger = ledger if policy.throttled else None
         self._bystanders = policy.auto
         self._others = _Cadence(policy.guard_s)
@@ -78,8 +96,8 @@ class Looker:
         self._slow: ClusterState | None = None
         self._sizes: dict[TopicPartition, int] = {}
         self._growth: Mapping[TopicPartition, float] | None = None
-        self._full_s = float("-inf")
-        """When the last full reading began."""
+        self._full_s = self._full_ended_s = float("-inf")
+        """When the last full reading began, and ended."""
         self._disks: dict[int, tuple[float, BrokerLogs]] = {}
         """Log dirs read since, and when that began."""
         self._shown = Disks()
@@ -90,25 +108,49 @@ class Looker:
     def state(self) -> ClusterState:
         """A whole-cluster reading that guards may judge by."""
         now_s = self._clock.monotonic_s()
-        if self._state is None or self._full.due(now_s):
-            before, since_s = self._sizes, self._full.ended_s
-            self._slow = self._state = self._cluster.snapshot()
-            # What was read of disks before is older than this.
-            self._disks.clear()
-            self._full_s = now_s
-            self._shown = Disks(self._slow, now_s)
-            self._sizes = partition_sizes(self._slow)
-            self._full.record_reading(now_s, self._clock.monotonic_s())
-            if before:
-                self._growth = growth(before, self._sizes, self._full.ended_s - since_s)
-            self._light.count_as_read(self._full.ended_s)
-        elif self._light.due(now_s):
+        newer = self._newer_reading()
+        if newer is not None:
+            self._take(newer)
+            self._full.count_as_read(newer.ended_s + LATE_S)
+        elif self._state is None or self._full.due(now_s):
+            self._take(self._read_full())
+        if newer is not None or self._light.due(now_s):
             light = self._cluster.snapshot(log_dirs=False, configs=False)
             assert self._slow is not None
             self._shown = Disks(self._slow, self._full_s, dict(self._disks))
             self._state = with_slow_facts(light, self._slow, {b: logs.dirs for b, (_, logs) in self._disks.items()})
             self._light.record_reading(now_s, self._clock.monotonic_s())
+        assert self._state is not None
         return self._state
+
+    def _read_full(self) -> FullReading:
+        began_s = self._clock.monotonic_s()
+        state = self._cluster.snapshot()
+        ended_s = self._clock.monotonic_s()
+        self._full.record_reading(began_s, ended_s)
+        self._light.count_as_read(ended_s)
+        return FullReading(state, began_s, ended_s)
+
+    def _newer_reading(self) -> FullReading | None:
+        """What another part of the process read since our last full one, where no broker left anything out.
+
+        The first reading is our own: what ended between another's and our first list of reassignments is not known.
+        """
+        found = self._full_reading()
+        is_newer = found is not None and self._state is not None and found.began_s > self._full_ended_s
+        return found if is_newer and found is not None and not found.state.gaps else None
+
+    def _take(self, reading: FullReading) -> None:
+        """Go by this full reading from now on."""
+        before, since_s = self._sizes, self._full_ended_s
+        self._slow = self._state = reading.state
+        self._full_s, self._full_ended_s = reading.began_s, reading.ended_s
+        # What was read of disks before is older than this.
+        self._disks = {b: read for b, read in self._disks.items() if read[0] > reading.began_s}
+        self._shown = Disks(reading.state, reading.began_s, dict(self._disks))
+        self._sizes = partition_sizes(reading.state)
+        if before:
+            self._growth = growth(before, self._sizes, reading.ended_s - since_s)
 
     @property
     def last_state(self) -> ClusterState | None:

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from tests.unit.executor.scenes import MB, Scene, scene
 
-from ballast.core.cluster import ClusterState, ConfigValue, LogDir, TopicPartition
+from ballast.core.cluster import ClusterState, ConfigValue, Gap, LogDir, TopicPartition
 from ballast.core.guards import judge, rooms
 from ballast.core.plan import Move
 from ballast.executor.driver.events import Paced
-from ballast.executor.driver.look import FULL_EVERY_S, Looker
+from ballast.executor.driver.look import FULL_EVERY_S, LATE_S, FullReading, Looker
 from ballast.executor.driver.pace import with_growth
 from ballast.executor.machine.observation import Needs, Picture
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -153,3 +153,93 @@ def test_slow_log_dirs_do_not_age_what_guards_judge_leaders_and_isrs_by() -> Non
     looker.read_isrs_next()
     looker.state()
     assert cluster.read[3:] == ["light"]
+
+
+class Shared:
+    """Another part of the process that reads the same cluster."""
+
+    def __init__(self, cluster: SlowDisks, clock: Clock) -> None:
+        self._cluster, self._clock = cluster, clock
+        self.newest: FullReading | None = None
+
+    def read(self, gaps: tuple[Gap, ...] = ()) -> None:
+        """Take a full reading."""
+        began_s = self._clock.monotonic_s()
+        state = replace(self._cluster.snapshot(), gaps=gaps)
+        self.newest = FullReading(state, began_s, self._clock.monotonic_s())
+        self._cluster.read.clear()
+
+
+@pytest.fixture
+def beside() -> tuple[SlowDisks, Shared, Looker, SimClock]:
+    """A cluster, another reader of it, and a run that has just read it."""
+    s = scene({0: (1, 2)})
+    cluster, clock = SlowDisks(s), s.world.clock
+    shared = Shared(cluster, clock)
+    shared.read()
+    rests(clock, 1.0)
+    looker = Looker(
+        cluster,  # type: ignore[arg-type]
+        clock,
+        ExecutionPolicy(guard_s=10.0, measure_s=0),
+        full_reading=lambda: shared.newest,
+    )
+    looker.state()
+    # What ended between the other's reading and the first list of reassignments it would not know.
+    assert cluster.read == ["full"]
+    cluster.read.clear()
+    return cluster, shared, looker, clock
+
+
+def test_a_run_goes_by_the_full_readings_that_the_process_takes_anyway(
+    beside: tuple[SlowDisks, Shared, Looker, SimClock],
+) -> None:
+    """Brokers are asked for sizes and configs once a minute and not twice; leaders and ISRs are read as often as ever."""
+    cluster, shared, looker, clock = beside
+    for free in (500 * MB, 400 * MB, 300 * MB):
+        cluster.free = free
+        rests(clock, FULL_EVERY_S - 5.0)
+        shared.read()
+        assert {b.usable_bytes for b in looker.state().brokers} == {free}
+        assert cluster.read == ["light"]
+    # It is late, then it does not come: the run reads for itself.
+    rests(clock, FULL_EVERY_S + LATE_S - 1.0)
+    looker.state()
+    assert cluster.read == ["light", "light"]
+    rests(clock, 1.0)
+    looker.state()
+    assert cluster.read == ["light", "light", "full"]
+
+
+def test_a_run_does_not_go_by_a_reading_that_leaves_something_out(
+    beside: tuple[SlowDisks, Shared, Looker, SimClock],
+) -> None:
+    """Its own asks again; nor by one that began before its own ended."""
+    cluster, shared, looker, clock = beside
+    cluster.free = 500 * MB
+    assert shared.newest is not None
+    shared.newest = shared.newest._replace(began_s=clock.monotonic_s() - 1.0, state=cluster.snapshot())
+    assert {b.usable_bytes for b in looker.state().brokers} == {900 * MB}
+    shared.read(gaps=(Gap("broker 1", "log dirs", "no answer"),))
+    cluster.read.clear()
+    rests(clock, 1.0)
+    assert {b.usable_bytes for b in looker.state().brokers} == {900 * MB}
+    rests(clock, FULL_EVERY_S)
+    assert {b.usable_bytes for b in looker.state().brokers} == {500 * MB}
+    assert cluster.read[-1] == "full"
+
+
+def test_disks_read_after_the_shared_reading_began_count_before_it(
+    beside: tuple[SlowDisks, Shared, Looker, SimClock],
+) -> None:
+    """A broker that takes part in a move is asked more often."""
+    cluster, shared, looker, clock = beside
+    rests(clock, 1.0)
+    cluster.free = 500 * MB
+    shared.read()
+    cluster.free = 20 * MB
+    assert shared.newest is not None
+    late, shared.newest = shared.newest, None
+    looker.look(Needs(names=frozenset({NAME}), logs=frozenset({2})))
+    shared.newest = late
+    assert {b.id: b.usable_bytes for b in looker.state().brokers} == {1: 500 * MB, 2: 20 * MB, 3: 500 * MB, 4: 500 * MB}
