@@ -14,7 +14,7 @@ from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import RATES
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Happening, MoveChanged
+from ballast.executor.driver.events import MoveChanged, RunEvent
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.stages import Moved, Moving
 from ballast.ports.cluster import ConfigChange, ConfigResource
@@ -36,9 +36,9 @@ class Died(BaseException):
 class DiesWhenMoving:
     """Ends the process as soon as a move is seen in flight, or over: a busy machine may look too late for the first batch."""
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Die."""
-        if isinstance(happening, MoveChanged) and isinstance(happening.after, Moving | Moved):
+        if isinstance(event, MoveChanged) and isinstance(event.after, Moving | Moved):
             raise Died
 
 

@@ -26,7 +26,7 @@ from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.errors import AuthorizationFailed, Fenced, LockHeld, Unavailable
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Happening, MoveChanged
+from ballast.executor.driver.events import MoveChanged, RunEvent
 from ballast.executor.machine.stages import Moved, Moving
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
@@ -56,13 +56,13 @@ class ExpiresWhenMoving:
         self._session, self._hosts = session, hosts
         self.seen: set[TopicPartition] = set()
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Each time a move begins to move."""
-        if not isinstance(happening, MoveChanged) or not isinstance(happening.after, Moving | Moved):
+        if not isinstance(event, MoveChanged) or not isinstance(event.after, Moving | Moved):
             return
-        if happening.name not in self.seen:
+        if event.name not in self.seen:
             expire(self._session, self._hosts)
-            self.seen.add(happening.name)
+            self.seen.add(event.name)
 
 
 def test_a_run_goes_on_when_its_session_ends(zk23: Sandbox) -> None:

@@ -24,7 +24,7 @@ from ballast.core.planner import plan as make_plan
 from ballast.core.throttles import LISTS
 from ballast.errors import Fenced, LockHeld, Refused, Unavailable
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Happening, Listener, RunResult
+from ballast.executor.driver.events import Listener, RunEvent, RunResult
 from ballast.executor.driver.pauses import is_transient
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -365,8 +365,8 @@ def _order_refused(m: MoveRun) -> bool:
 class Ears:
     """Hands everything it hears on."""
 
-    take: Callable[[Happening], None]
+    take: Callable[[RunEvent], None]
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Hand it on."""
-        self.take(happening)
+        self.take(event)

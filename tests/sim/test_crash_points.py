@@ -11,7 +11,7 @@ from tests.sim.proof import Ears, Proof
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Happening, Listener, MoveChanged, Performing
+from ballast.executor.driver.events import Listener, MoveChanged, Performing, RunEvent
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.stages import (
     Cancelling,
@@ -214,20 +214,20 @@ def _arm(
             return True
         return False
 
-    def take(happening: Happening) -> None:
-        if isinstance(happening, MoveChanged):
-            entered.add((type(happening.before), type(happening.after)))
+    def take(event: RunEvent) -> None:
+        if isinstance(event, MoveChanged):
+            entered.add((type(event.before), type(event.after)))
             # One look can carry a move over two transitions; it hears of them as one.
             entered.update(
                 (mid, end)
                 for mid, end in TRANSITIONS
-                if end is type(happening.after) and (type(happening.before), mid) in TRANSITIONS
+                if end is type(event.after) and (type(event.before), mid) in TRANSITIONS
             )
-            if type(happening.after) is scene.cancel_at and not scene.asked:
+            if type(event.after) is scene.cancel_at and not scene.asked:
                 scene.asked = True
                 driver.ask(scene.command)
-        elif isinstance(happening, Performing):
-            near[0] = happening.effect.kind is kind and (transition is None or transition in entered)
+        elif isinstance(event, Performing):
+            near[0] = event.effect.kind is kind and (transition is None or transition in entered)
 
     reaper.strikes = strikes
     return Ears(take)
@@ -280,8 +280,8 @@ def _die_at(scene: Scene, fatal: int | None) -> int:
         return False
 
     def life(_: Proof, driver: Driver, reaper: Reaper) -> Listener:
-        def take(happening: Happening) -> None:
-            if isinstance(happening, MoveChanged) and type(happening.after) is scene.cancel_at and not scene.asked:
+        def take(event: RunEvent) -> None:
+            if isinstance(event, MoveChanged) and type(event.after) is scene.cancel_at and not scene.asked:
                 scene.asked = True
                 driver.ask(scene.command)
 

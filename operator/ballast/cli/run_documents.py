@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from ballast.executor.machine.progress import Progress
 
 
-def document_of(happening: events.Happening) -> Document | None:
-    """The document of a happening that is told."""
-    match happening:
+def document_of(event: events.RunEvent) -> Document | None:
+    """The document of an event that is told."""
+    match event:
         case events.RunBegan(run, resumed):
             found: Document | None = runs.RunBegan(run=run.id, intent=run.intent, resumed=resumed)
         case events.Paced(pace):
             found = _throttle(pace)
         case events.MoveChanged():
-            found = _move_change(happening)
+            found = _move_change(event)
         case events.Refusing(verdicts):
             found = _waiting(verdicts)
         case events.Progressed(progress):
             found = _progress(progress)
         case Note(code):
-            found = runs.RunNote(code=code, parameters=happening.parameters, text=str(happening))
+            found = runs.RunNote(code=code, parameters=event.parameters, text=str(event))
         case events.RunEnded(result):
             found = _run_end(result)
         case events.Performing():

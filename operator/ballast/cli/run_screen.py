@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ballast.cli.documents.base import Document
     from ballast.executor.driver.driver import Driver
-    from ballast.executor.driver.events import Happening, RunResult
+    from ballast.executor.driver.events import RunEvent, RunResult
     from ballast.executor.machine.progress import Progress
 
 MOVES_SHOWN: Final = 8
@@ -52,7 +52,7 @@ LEAVES_WITHIN_S: Final = 20.0
 class Screen(Protocol):
     """Hears the driver from its thread, draws from the main one."""
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Take note."""
         ...
 
@@ -76,14 +76,14 @@ def say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def sentence(happening: Happening) -> str | None:
-    """A happening worth a line, as text."""
+def sentence(event: RunEvent) -> str | None:
+    """An event worth a line, as text."""
     from ballast.core.plan.work import work_of
     from ballast.executor.driver import events
     from ballast.executor.driver.notes import Note
     from ballast.executor.machine.stages import Failed, Stalled
 
-    match happening:
+    match event:
         case events.RunBegan(run, resumed):
             verb = "resumed" if resumed else "begins"
             parts = work_of(m.move for m in run.moves.values()).parts()
@@ -94,12 +94,12 @@ def sentence(happening: Happening) -> str | None:
         case events.MoveChanged(name, before, after, outcome) if isinstance(after, Stalled | Failed) or type(
             before
         ) is type(after):
-            return f"{name} {after.code}{f' ({outcome})' if outcome else ''}: {happening.detail}"
+            return f"{name} {after.code}{f' ({outcome})' if outcome else ''}: {event.detail}"
         case events.Refusing(verdicts):
             more = f" (and {len(verdicts) - 1} more)" if len(verdicts) > 1 else ""
             return f"Waiting: {verdicts[0]}{more}" if verdicts else "The guards no longer refuse."
         case Note():
-            return str(happening)
+            return str(event)
     return None
 
 
@@ -112,18 +112,18 @@ class LineScreen:
         self._lines: deque[str] = deque()
         self._shown_s = 0.0
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Turn it into a line where it is worth one."""
         import time
 
         from ballast.executor.driver.events import Progressed
 
-        line = sentence(happening)
+        line = sentence(event)
         if line is not None:
             self._lines.append(line)
-        if isinstance(happening, Progressed) and time.monotonic() - self._shown_s >= self.EVERY_S:
+        if isinstance(event, Progressed) and time.monotonic() - self._shown_s >= self.EVERY_S:
             self._shown_s = time.monotonic()
-            self._lines.append(progress_line(happening.progress))
+            self._lines.append(progress_line(event.progress))
 
     def draw(self) -> None:
         """Write the lines."""
@@ -159,11 +159,11 @@ class JsonScreen:
     def __init__(self) -> None:
         self._lines: deque[Document] = deque()
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Turn it into a document."""
         from ballast.cli.run_documents import document_of
 
-        document = document_of(happening)
+        document = document_of(event)
         if document is not None:
             self._lines.append(document)
 
@@ -195,13 +195,13 @@ class LiveScreen:
         self._lines: deque[str] = deque()
         self._progress: Progress | None = None
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Keep the newest progress and the lines worth telling."""
         from ballast.executor.driver.events import Progressed
 
-        if isinstance(happening, Progressed):
-            self._progress = happening.progress
-        line = sentence(happening)
+        if isinstance(event, Progressed):
+            self._progress = event.progress
+        line = sentence(event)
         if line is not None:
             self._lines.append(line)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ballast.app.runs import Session
     from ballast.app.teller import RunView
     from ballast.executor.driver.driver import Driver
-    from ballast.executor.driver.events import Happening, RunResult
+    from ballast.executor.driver.events import RunEvent, RunResult
     from ballast.wiring.cluster import OpenCluster
 
 ENDINGS_SHOWN: Final = 20
@@ -25,8 +25,8 @@ ENDINGS_SHOWN: Final = 20
 class _View:
     screen: Screen
 
-    def hear(self, happening: Happening) -> None:
-        self.screen.hear(happening)
+    def hear(self, event: RunEvent) -> None:
+        self.screen.hear(event)
 
     def carry_out(self, act: Callable[[], RunResult], driver: Driver) -> RunResult:
         """Obeys signals until the run has ended."""

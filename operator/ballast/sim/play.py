@@ -20,7 +20,7 @@ from ballast.core.planner.loads import BYTES_IN, BYTES_OUT
 from ballast.core.what_if.loss import Health, health_of
 from ballast.core.wording import human_bytes, human_many
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Ending, Happening, Refusing
+from ballast.executor.driver.events import Ending, Refusing, RunEvent
 from ballast.executor.driver.notes import Note
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Holder
@@ -184,15 +184,15 @@ class _Player:
         self._tell(f"The run ends: {self.out.status}.")
         return self.out
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Keep the first few refusals and notes of each kind, dated."""
-        if isinstance(happening, Refusing):
-            for verdict in happening.verdicts[:1]:
+        if isinstance(event, Refusing):
+            for verdict in event.verdicts[:1]:
                 self.heard[verdict.code] += 1
                 if self.heard[verdict.code] <= OF_A_KIND:
                     self._tell(f"{verdict.subject} waits: {verdict}")
-        elif isinstance(happening, Note):
-            text = str(happening)
+        elif isinstance(event, Note):
+            text = str(event)
             self.heard[text] += 1
             if self.heard[text] == 1 and len(self.heard) < NOTES:
                 self._tell(text)

@@ -78,10 +78,10 @@ def test_a_run_that_ends_in_an_error_has_told_its_story_until_then(
         def __init__(self, screen: Listener) -> None:
             self.screen = screen
 
-        def hear(self, happening: Any) -> None:
+        def hear(self, event: Any) -> None:
             """Pass it on."""
-            self.screen.hear(happening)
-            if isinstance(happening, Performing) and happening.effect.kind is EffectKind.SUBMIT:
+            self.screen.hear(event)
+            if isinstance(event, Performing) and event.effect.kind is EffectKind.SUBMIT:
                 raise Fenced("Another process has taken this cluster's lock.")
 
     monkeypatch.setattr(left.driver, "listen", lambda screen: listen(Loses(screen)))

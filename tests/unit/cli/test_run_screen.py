@@ -71,9 +71,9 @@ def test_bars_show_the_move_and_the_whole(width: int) -> None:
     class Both:
         """Draws after everything it hears."""
 
-        def hear(self, happening: object) -> None:
+        def hear(self, event: object) -> None:
             """Hear and draw."""
-            screen.hear(happening)  # type: ignore[arg-type]
+            screen.hear(event)  # type: ignore[arg-type]
             screen.draw()
 
     s.driver.listen(Both())

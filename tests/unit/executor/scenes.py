@@ -12,7 +12,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Happening, Performing, RunResult
+from ballast.executor.driver.events import Performing, RunEvent, RunResult
 from ballast.executor.driver.notes import Note
 from ballast.executor.machine.notes import code_of
 from ballast.executor.machine.transitions import EffectKind
@@ -28,11 +28,11 @@ T = "t"
 class Ears:
     """Keeps everything it hears."""
 
-    heard: list[Happening] = field(default_factory=list)
+    heard: list[RunEvent] = field(default_factory=list)
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Keep it."""
-        self.heard.append(happening)
+        self.heard.append(event)
 
 
 @dataclass

@@ -79,13 +79,13 @@ class Paced:
     pace: Pace
 
 
-Happening = RunBegan | Paced | MoveChanged | Performing | Refusing | Progressed | Note | RunEnded
+RunEvent = RunBegan | Paced | MoveChanged | Performing | Refusing | Progressed | Note | RunEnded
 
 
 class Listener(Protocol):
     """Hears of everything in order; must not block and must not raise."""
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Take note of it."""
         ...
 
@@ -93,7 +93,7 @@ class Listener(Protocol):
 class Silence:
     """Listens to nothing."""
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Nothing."""
 
 

@@ -375,8 +375,8 @@ def test_strict_mode_waits_for_the_whole_batch() -> None:
     open_at_submit: list[int] = []
 
     class Watch:
-        def hear(self, happening: object) -> None:
-            if isinstance(happening, Performing) and happening.effect.kind is EffectKind.SUBMIT:
+        def hear(self, event: object) -> None:
+            if isinstance(event, Performing) and event.effect.kind is EffectKind.SUBMIT:
                 open_at_submit.append(len(s.cluster.reassignments()))
 
     s.driver.listen(Watch())
@@ -444,12 +444,12 @@ def test_unanswered_submit_is_found_out_by_looking() -> None:
     class Cut:
         """The controller goes away as the first submission is sent, for 40 s."""
 
-        def hear(self, happening: object) -> None:
-            if isinstance(happening, Performing):
-                if happening.effect.kind is EffectKind.SUBMIT and not sent:
+        def hear(self, event: object) -> None:
+            if isinstance(event, Performing):
+                if event.effect.kind is EffectKind.SUBMIT and not sent:
                     s.world.controller_up = False
                     at(s, 40, lambda: setattr(s.world, "controller_up", True))
-                sent.append(happening.effect.kind)
+                sent.append(event.effect.kind)
 
     s.driver.listen(Cut())
     assert s.driver.execute(s.plan(move((1, 2), (3, 2))), ExecutionPolicy(), run_id="r").status == "done"

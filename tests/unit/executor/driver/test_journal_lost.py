@@ -12,7 +12,7 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import Unavailable
-from ballast.executor.driver.events import Happening, MoveChanged, RunResult
+from ballast.executor.driver.events import MoveChanged, RunEvent, RunResult
 from ballast.executor.driver.notes import Note
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -32,11 +32,11 @@ class AtFirstMove:
     act: Callable[[], None] | None
     notes: list[Note]
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Keep notes; act once."""
-        if isinstance(happening, Note):
-            self.notes.append(happening)
-        if self.act is not None and isinstance(happening, MoveChanged) and isinstance(happening.after, Moving):
+        if isinstance(event, Note):
+            self.notes.append(event)
+        if self.act is not None and isinstance(event, MoveChanged) and isinstance(event.after, Moving):
             act, self.act = self.act, None
             act()
 

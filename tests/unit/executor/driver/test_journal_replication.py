@@ -7,7 +7,7 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move, Plan
-from ballast.executor.driver.events import Happening, MoveChanged
+from ballast.executor.driver.events import MoveChanged, RunEvent
 from ballast.executor.driver.journal_replication import KEY, MIN_ISR, emptied_brokers, lacking
 from ballast.executor.driver.notes import Note
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -18,7 +18,7 @@ from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
 JOURNAL = TopicPartition(JOURNAL_TOPIC, 0)
 
 
-def moving_order(heard: list[Happening]) -> list[TopicPartition]:
+def moving_order(heard: list[RunEvent]) -> list[TopicPartition]:
     """Partitions in the order in which their moves left the waiting line."""
     return [h.name for h in heard if isinstance(h, MoveChanged) and isinstance(h.before, Planned)]
 
@@ -44,11 +44,11 @@ def test_the_journal_moves_when_all_others_have_arrived(wanted: tuple[int, ...])
     arrived: dict[TopicPartition, bool] = {}
 
     class Watch:
-        def hear(self, happening: Happening) -> None:
-            s.ears.hear(happening)
-            if isinstance(happening, MoveChanged) and isinstance(happening.before, Planned):
+        def hear(self, event: RunEvent) -> None:
+            s.ears.hear(event)
+            if isinstance(event, MoveChanged) and isinstance(event.before, Planned):
                 others = [TopicPartition(T, p) for p in range(3)]
-                arrived[happening.name] = all(s.cluster.partitions([n])[n].replicas == (3, 2) for n in others)
+                arrived[event.name] = all(s.cluster.partitions([n])[n].replicas == (3, 2) for n in others)
 
     s.driver.listen(Watch())
     policy = ExecutionPolicy(moves_in_per_broker=1)

@@ -10,7 +10,7 @@ from tests.unit.executor.scenes import MB, T, scene
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Happening, MoveChanged
+from ballast.executor.driver.events import MoveChanged, RunEvent
 from ballast.executor.driver.pauses import wait
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.stages import Submitted
@@ -44,9 +44,9 @@ class BeginsAt:
     world: SimWorld
     moment_s: float | None = None
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Note it."""
-        if isinstance(happening, MoveChanged) and isinstance(happening.after, Submitted) and self.moment_s is None:
+        if isinstance(event, MoveChanged) and isinstance(event.after, Submitted) and self.moment_s is None:
             self.moment_s = self.world.clock.monotonic_s()
 
 

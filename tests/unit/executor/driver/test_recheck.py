@@ -12,7 +12,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import AuthorizationFailed
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Happening, MoveChanged, Performing, Refusing
+from ballast.executor.driver.events import MoveChanged, Performing, Refusing, RunEvent
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.stages import Throttled
 from ballast.executor.machine.step import Command
@@ -353,9 +353,9 @@ class AskOnce:
     kind: EffectKind
     command: Command | None
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Ask once."""
-        if self.command is not None and isinstance(happening, Performing) and happening.effect.kind is self.kind:
+        if self.command is not None and isinstance(event, Performing) and event.effect.kind is self.kind:
             self.driver.ask(self.command)
             self.command = None
 

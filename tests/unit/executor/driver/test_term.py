@@ -8,7 +8,7 @@ from tests.unit.executor.scenes import MB, T, holder, scene
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import Fenced
-from ballast.executor.driver.events import Happening, MoveChanged
+from ballast.executor.driver.events import MoveChanged, RunEvent
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now
@@ -25,9 +25,9 @@ def test_a_driver_that_slept_through_a_change_of_hands_writes_nothing() -> None:
     class Sleeper:
         """While it sleeps the lock goes to another process, which ends the run, and comes back."""
 
-        def hear(self, happening: Happening) -> None:
+        def hear(self, event: RunEvent) -> None:
             """Sleep once."""
-            if not (isinstance(happening, MoveChanged) and isinstance(happening.after, Moving)) or ended:
+            if not (isinstance(event, MoveChanged) and isinstance(event.after, Moving)) or ended:
                 return
             s.journal.release()
             other = MemoryJournal(s.store, s.world.clock)

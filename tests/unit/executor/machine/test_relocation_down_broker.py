@@ -8,7 +8,7 @@ from tests.unit.executor.machine.test_relocation import two_dirs_scene
 from tests.unit.executor.scenes import MB, Scene, T
 
 from ballast.core.plan import Move
-from ballast.executor.driver.events import Happening, MoveChanged
+from ballast.executor.driver.events import MoveChanged, RunEvent
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.stages import Moved
 from ballast.executor.machine.step import Command
@@ -23,10 +23,10 @@ class KillsOnArrival:
 
     scene: Scene
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Keep it, and kill the broker when it is time."""
-        self.scene.ears.hear(happening)
-        if isinstance(happening, MoveChanged) and isinstance(happening.after, Moved) and self.scene.world.brokers[3].up:
+        self.scene.ears.hear(event)
+        if isinstance(event, MoveChanged) and isinstance(event.after, Moved) and self.scene.world.brokers[3].up:
             self.scene.world.kill(3)
 
 

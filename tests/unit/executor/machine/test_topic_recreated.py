@@ -13,7 +13,7 @@ from ballast.core.cluster.fingerprint import with_topic_ids
 from ballast.core.plan import Move
 from ballast.core.throttles import LISTS
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Happening, MoveChanged, RunResult
+from ballast.executor.driver.events import MoveChanged, RunEvent, RunResult
 from ballast.executor.journal.ledger import load_ledger, load_topic_ids
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -36,9 +36,9 @@ class At:
     stage: type[Stage]
     act: Callable[[], None] | None
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Act once."""
-        if self.act is not None and isinstance(happening, MoveChanged) and type(happening.after) is self.stage:
+        if self.act is not None and isinstance(event, MoveChanged) and type(event.after) is self.stage:
             act, self.act = self.act, None
             act()
 

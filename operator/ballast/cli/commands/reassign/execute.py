@@ -21,7 +21,7 @@ from ballast.core.stock.generate import shown_log_dirs
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState, TopicPartition
     from ballast.core.plan import Plan
-    from ballast.executor.driver.events import Happening
+    from ballast.executor.driver.events import RunEvent
     from ballast.executor.machine.policy import ExecutionPolicy
     from ballast.ports.cluster import Reassignment
     from ballast.wiring.cluster import OpenCluster
@@ -152,20 +152,20 @@ class StartWatch:
         self.waiting: set[TopicPartition] = set()
         self.refused: dict[TopicPartition, str] = {}
 
-    def hear(self, happening: Happening) -> None:
+    def hear(self, event: RunEvent) -> None:
         """Count moves as they begin."""
         from ballast.executor.driver import events
         from ballast.executor.driver.notes import Note
         from ballast.executor.machine.stages import Failed, Planned, Submitted, Throttled
         from ballast.ports.journal import STANDS_ON
 
-        match happening:
+        match event:
             case events.RunBegan(run, _):
                 # The journal's own topics move last: their turn comes when the follower has seen the others arrive.
                 self.waiting = {n for n in run.moves if n.topic not in STANDS_ON} or set(run.moves)
             case events.MoveChanged(name, _, after):
                 if isinstance(after, Failed):
-                    self.refused[name] = happening.detail
+                    self.refused[name] = event.detail
                 if not isinstance(after, Planned | Throttled | Submitted):
                     self.waiting.discard(name)
             case events.Refusing(verdicts) if verdicts:
@@ -174,11 +174,11 @@ class StartWatch:
                 for line in pace.lines():
                     self._tell(line)
             case Note():
-                self._tell(str(happening))
-                if happening.code == "paused":
+                self._tell(str(event))
+                if event.code == "paused":
                     # All or nothing: what has not begun does not wait for the page here.
-                    self.refused |= {n: str(happening) for n in self.waiting}
-        if isinstance(happening, events.Progressed) and (not self.waiting or self.refused):
+                    self.refused |= {n: str(event) for n in self.waiting}
+        if isinstance(event, events.Progressed) and (not self.waiting or self.refused):
             self.leave()
 
 
