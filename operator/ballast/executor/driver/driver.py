@@ -27,6 +27,7 @@ from ballast.executor.driver.endings import summary
 from ballast.executor.driver.events import (
     Listener,
     MoveChanged,
+    NullListener,
     Paced,
     Performing,
     Progressed,
@@ -34,7 +35,6 @@ from ballast.executor.driver.events import (
     RunBegan,
     RunEnded,
     RunResult,
-    Silence,
 )
 from ballast.executor.driver.inbound import Gauge
 from ballast.executor.driver.journal_replication import keep_replicated
@@ -91,7 +91,7 @@ class Driver:
         self._cluster = cluster
         self._journal = OneTerm(journal)
         self._clock = clock
-        self._listener = listener or Silence()
+        self._listener = listener or NullListener()
         self._throttler = Throttler(cluster, clock, self._journal.renew)
         self._commands = Commands()
         self._not_read: set[str] = set()

@@ -90,7 +90,7 @@ class Listener(Protocol):
         ...
 
 
-class Silence:
+class NullListener:
     """Listens to nothing."""
 
     def hear(self, event: RunEvent) -> None:
