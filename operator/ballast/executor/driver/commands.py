@@ -55,7 +55,7 @@ def told_done(request: Request, run_id: str) -> str:
     return f"{request.by} {_SENTENCES[Command(request.kind)].format(run=run_id)}."
 
 
-class Heard(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """What a request means for the run in progress."""
 
     asked: Asked | None
@@ -65,11 +65,11 @@ class Heard(NamedTuple):
     """What the journal keeps of it, where it is meant for every run from now on."""
 
 
-def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Iterator[Heard]:
-    """What is asked of this run, and of the process that holds the lock; answered once it is heard.
+def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Iterator[ReceivedRequest]:
+    """What is asked of this run, and of the process that holds the lock; answered once it is received.
 
-    An answer whose commit fails may be in the journal all the same, and what it answers is not read again.  One that was heard
-    and could not be answered is heard again at the next look.
+    An answer whose commit fails may be in the journal all the same, and what it answers is not read again.  One that was received
+    and could not be answered is received again at the next look.
     """
     for request in journal.requests():
         run = request.body.get("run")
@@ -78,24 +78,24 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
         if request.kind == "take-over" and is_forgotten(request, now_ms):
             journal.answer(request.id, FORGOTTEN, refused=True)
         elif request.kind == "take-over":
-            yield Heard(None, Note("take-over", {"by": request.by}))
+            yield ReceivedRequest(None, Note("take-over", {"by": request.by}))
             journal.answer(request.id, f"run {run_id} is left for you")
         elif run is not None and request.kind in _COMMANDS:
             note = Note("asked", {"by": request.by, "command": request.kind})
-            yield Heard(Asked(Command(request.kind), sign(request)), note)
+            yield ReceivedRequest(Asked(Command(request.kind), sign(request)), note)
             journal.answer(request.id, told_done(request, run_id))
         elif request.kind in _SWITCH and is_expired(request, now_ms):
             journal.answer(request.id, told_expired(request), refused=True)
         elif request.kind == Command.PAUSE:
             pause = pause_of(request)
             asked = Asked(Command.PAUSE, sign(request))
-            yield Heard(asked, Note("paused", {"by": asked.by}), (pause_record(pause),))
+            yield ReceivedRequest(asked, Note("paused", {"by": asked.by}), (pause_record(pause),))
             journal.answer(request.id, told_paused(pause))
         elif request.kind == Command.RESUME and not is_paused(journal.read()):
             journal.answer(request.id, NOT_PAUSED)
         elif request.kind == Command.RESUME:
             asked = Asked(Command.RESUME, sign(request))
-            yield Heard(asked, Note("resumed", {"by": asked.by}), resume_records())
+            yield ReceivedRequest(asked, Note("resumed", {"by": asked.by}), resume_records())
             journal.answer(request.id, told_resumed(request.by))
         elif request.kind in _DAEMONS:
             holder = journal.holder()

@@ -442,19 +442,19 @@ class Driver:
         """Requests of others that concern a run in progress; the rest is left to other users of this journal."""
         if not self._alone:
             return
-        for heard in take_requests(self._journal, self._current.id, self._clock.now_ms()):
-            if heard.asked is None:
-                self._note(heard.note)
+        for received in take_requests(self._journal, self._current.id, self._clock.now_ms()):
+            if received.asked is None:
+                self._note(received.note)
                 self.leave()
                 continue
-            # A pause whose answer could not be written is heard again, and told once.
-            again = heard.asked.command is Command.PAUSE and heard.asked.by == self.paused_by
-            if heard.records:
-                self._write(heard.records)
-                self.paused_by = heard.asked.by if heard.asked.command is Command.PAUSE else ""
+            # A pause whose answer could not be written is received again, and told once.
+            again = received.asked.command is Command.PAUSE and received.asked.by == self.paused_by
+            if received.records:
+                self._write(received.records)
+                self.paused_by = received.asked.by if received.asked.command is Command.PAUSE else ""
             if not again:
-                self._note(heard.note)
-            self.ask(heard.asked.command, run=self._current.id, by=heard.asked.by)
+                self._note(received.note)
+            self.ask(received.asked.command, run=self._current.id, by=received.asked.by)
         for request, why in self._journal.skipped_requests().items():
             if request not in self._not_read:
                 self._not_read.add(request)
