@@ -17,7 +17,7 @@ from ballast.executor.journal.pause import (
     told_paused,
     told_resumed,
 )
-from ballast.executor.machine.step import Asked, Command
+from ballast.executor.machine.step import Command, CommandRequested
 from ballast.ports.journal import FORGOTTEN, Journal, Record, Request, is_expired, is_forgotten, sign, told_expired
 
 _COMMANDS: Final = frozenset(w.value for w in Command)
@@ -38,13 +38,13 @@ class Commands:
     def __init__(self) -> None:
         self.at_hand: str | None = None
         """The run that is carried out, or made ready: a command without a name is meant for it."""
-        self._waiting: deque[tuple[Asked, str | None]] = deque()
+        self._waiting: deque[tuple[CommandRequested, str | None]] = deque()
 
-    def add(self, asked: Asked, run: str | None) -> None:
+    def add(self, asked: CommandRequested, run: str | None) -> None:
         """Add a command for this run, else for the one at hand; callable from any thread."""
         self._waiting.append((asked, run or self.at_hand))
 
-    def take(self) -> Iterator[tuple[Asked, str | None]]:
+    def take(self) -> Iterator[tuple[CommandRequested, str | None]]:
         """Take the commands that wait, each once."""
         while self._waiting:
             yield self._waiting.popleft()
@@ -58,7 +58,7 @@ def told_done(request: Request, run_id: str) -> str:
 class ReceivedRequest(NamedTuple):
     """What a request means for the run in progress."""
 
-    asked: Asked | None
+    asked: CommandRequested | None
     """None: leave the run to another process."""
     note: Note
     records: tuple[Record, ...] = ()
@@ -82,19 +82,19 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
             journal.answer(request.id, f"run {run_id} is left for you")
         elif run is not None and request.kind in _COMMANDS:
             note = Note("asked", {"by": request.by, "command": request.kind})
-            yield ReceivedRequest(Asked(Command(request.kind), sign(request)), note)
+            yield ReceivedRequest(CommandRequested(Command(request.kind), sign(request)), note)
             journal.answer(request.id, told_done(request, run_id))
         elif request.kind in _SWITCH and is_expired(request, now_ms):
             journal.answer(request.id, told_expired(request), refused=True)
         elif request.kind == Command.PAUSE:
             pause = pause_of(request)
-            asked = Asked(Command.PAUSE, sign(request))
+            asked = CommandRequested(Command.PAUSE, sign(request))
             yield ReceivedRequest(asked, Note("paused", {"by": asked.by}), (pause_record(pause),))
             journal.answer(request.id, told_paused(pause))
         elif request.kind == Command.RESUME and not is_paused(journal.read()):
             journal.answer(request.id, NOT_PAUSED)
         elif request.kind == Command.RESUME:
-            asked = Asked(Command.RESUME, sign(request))
+            asked = CommandRequested(Command.RESUME, sign(request))
             yield ReceivedRequest(asked, Note("resumed", {"by": asked.by}), resume_records())
             journal.answer(request.id, told_resumed(request.by))
         elif request.kind in _DAEMONS:

@@ -54,7 +54,7 @@ from ballast.executor.machine.progress import Speedometer
 from ballast.executor.machine.rollback import cancel_plan, rollback_run
 from ballast.executor.machine.run import Now, Phase, Run, new_run, resume
 from ballast.executor.machine.stages import Moving, Planned
-from ballast.executor.machine.step import Asked, Command, Event, Observed, Performed, Unanswered, needs, step
+from ballast.executor.machine.step import Command, CommandRequested, Event, Observed, Performed, Unanswered, needs, step
 from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import Cluster, Outcome, Reassignment
 from ballast.ports.journal import Journal, Record
@@ -120,9 +120,9 @@ class Driver:
         ``run`` is the run that it is meant for, else the run that is carried out or made ready now: one that comes when that has
         ended is not heard by the next.  Before the first run it is meant for that.
         """
-        self._commands.add(Asked(command, by), run)
+        self._commands.add(CommandRequested(command, by), run)
 
-    def pending_commands(self) -> list[tuple[Asked, str | None]]:
+    def pending_commands(self) -> list[tuple[CommandRequested, str | None]]:
         """Take the commands that no look has taken up, for the driver that continues the run."""
         return list(self._commands.take())
 

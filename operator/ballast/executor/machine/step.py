@@ -2,7 +2,7 @@
 
 ``TRANSITIONS`` (in ``transitions``, shown here again) is the one table of what may follow what.  The machine knows no
 clock, no port and no client: the driver tells it what was seen (``Observed``), what came of an effect (``Performed``, or
-``Unanswered`` when that cannot be known), and what a person wants (``Asked``); it answers with the next run and the effects to
+``Unanswered`` when that cannot be known), and what a person wants (``CommandRequested``); it answers with the next run and the effects to
 perform, in order.  The invariant that makes a crash harmless at any point: a transition with an effect is entered, and
 journaled, before the effect is sent, and every stage in which an effect may have been sent is resolved by looking at the
 cluster, never by memory.
@@ -111,7 +111,7 @@ class Unanswered:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CommandRequested:
     """A person, or the policy, wants something of the run."""
 
     command: Command
@@ -119,7 +119,7 @@ class Asked:
     """Who asked, and why where they said so."""
 
 
-Event = Observed | Performed | Unanswered | Asked
+Event = Observed | Performed | Unanswered | CommandRequested
 
 
 def step(run: Run, event: Event, now: Now) -> Step:
@@ -134,7 +134,7 @@ def step(run: Run, event: Event, now: Now) -> Step:
             return _perform(run, effect, outcomes, failed, now)
         case Unanswered(effect):
             return _leave_unanswered(run, effect, now), ()
-        case Asked(command, by):
+        case CommandRequested(command, by):
             return _ask(run, command, by), ()
 
 
@@ -284,8 +284,8 @@ __all__ = [
     "ELECTION_TRANSITIONS",
     "OUTCOMES",
     "TRANSITIONS",
-    "Asked",
     "Command",
+    "CommandRequested",
     "Effect",
     "EffectKind",
     "Event",

@@ -31,7 +31,16 @@ from ballast.executor.machine.stages import (
     Throttled,
     Unthrottled,
 )
-from ballast.executor.machine.step import HOPELESS, Asked, Command, Observed, Performed, Unanswered, needs, step
+from ballast.executor.machine.step import (
+    HOPELESS,
+    Command,
+    CommandRequested,
+    Observed,
+    Performed,
+    Unanswered,
+    needs,
+    step,
+)
 from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import OK, Outcome, PartitionState
 
@@ -95,7 +104,7 @@ def test_a_run_that_has_ended_answers_no_event() -> None:
         Observed(picture),
         Performed(effect, {name(0): no("X")}),
         Unanswered(effect, ""),
-        Asked(Command.CANCEL),
+        CommandRequested(Command.CANCEL),
     ):
         after, effects = step(run, event, NOW)
         assert after is run
@@ -125,7 +134,7 @@ def test_a_look_is_taken_in_and_acted_upon_at_once() -> None:
 @pytest.mark.parametrize("before", ["", "ann"])
 def test_each_command(command: Command, before: str) -> None:
     """The first who stopped a run is named; a pause or a resumption is no stop."""
-    run, effects = step(run_of((MOVE, Moving()), stopped_by=before), Asked(command, "ben"), NOW)
+    run, effects = step(run_of((MOVE, Moving()), stopped_by=before), CommandRequested(command, "ben"), NOW)
     stops = command in {Command.CANCEL, Command.ROLLBACK}
     phases = {Command.PAUSE: Phase.PAUSED, Command.RESUME: Phase.RUNNING}
     assert run.phase is phases.get(command, Phase.CANCELLING)

@@ -28,7 +28,7 @@ from ballast.executor.machine.stages import (
     Submitted,
     Throttled,
 )
-from ballast.executor.machine.step import Asked, Command, Performed, Unanswered, step
+from ballast.executor.machine.step import Command, CommandRequested, Performed, Unanswered, step
 from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import OK, Outcome
 from ballast.ports.journal import Record
@@ -225,8 +225,8 @@ def test_a_cancel_that_is_refused_is_asked_for_again(code: str, wait_s: float) -
 @pytest.mark.parametrize("second", list(Command))
 def test_a_rollback_can_be_asked_for_while_a_run_is_cancelled(first: Command, second: Command) -> None:
     """Once asked for it stays wanted, and a run that is cancelled is neither paused nor resumed; the first who asked is named."""
-    run, _ = step(moving(Moving()), Asked(first, "ann"), NOW)
-    run, effects = step(run, Asked(second, "ben"), NOW)
+    run, _ = step(moving(Moving()), CommandRequested(first, "ann"), NOW)
+    run, effects = step(run, CommandRequested(second, "ben"), NOW)
     assert (run.phase, run.stopped_by, effects) == (Phase.CANCELLING, "ann", ())
     assert run.rollback_when_cancelled is (Command.ROLLBACK in {first, second})
 
@@ -235,9 +235,9 @@ def test_a_run_that_is_paused_waits_without_a_reason_of_its_own() -> None:
     """What guards refused before is neither told any more nor counted against the run's patience, until it is resumed."""
     held = verdict("at-min-isr", NAME, partition=NAME, in_sync=(1,))
     run = replace(moving(Planned()), verdicts=(held,), refused_since_s=5.0)
-    paused, _ = step(run, Asked(Command.PAUSE, "ann"), NOW)
+    paused, _ = step(run, CommandRequested(Command.PAUSE, "ann"), NOW)
     assert (paused.phase, paused.verdicts, paused.refused_since_s, paused.stopped_by) == (Phase.PAUSED, (), None, "")
-    assert step(paused, Asked(Command.RESUME), NOW)[0].phase is Phase.RUNNING
+    assert step(paused, CommandRequested(Command.RESUME), NOW)[0].phase is Phase.RUNNING
 
 
 @pytest.mark.parametrize(
