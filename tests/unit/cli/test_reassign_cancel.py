@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.executor.scenes import T, scene
 
-from ballast.cli.commands.reassign.cancel import _report, _Told, find_arrived
+from ballast.cli.commands.reassign.cancel import _CancelReport, _report, find_arrived
 from ballast.core.cluster import TopicPartition
 from ballast.ports.cluster import Reassignment
 
@@ -24,14 +24,14 @@ def test_a_move_that_is_in_flight_no_more_has_ended() -> None:
 @pytest.mark.parametrize(
     ("told", "code", "words"),
     [
-        (_Told(ended={T0: (3, 2)}), 0, "None of the specified partition reassignments are active."),
-        (_Told(cancelled={T0}), 0, "Successfully cancelled partition reassignment for: t-0"),
-        (_Told(why={T0: "the broker said so"}), 1, "t-0: the broker said so"),
-        (_Told(), 1, "t-0: it is still in progress"),
+        (_CancelReport(ended={T0: (3, 2)}), 0, "None of the specified partition reassignments are active."),
+        (_CancelReport(cancelled={T0}), 0, "Successfully cancelled partition reassignment for: t-0"),
+        (_CancelReport(why={T0: "the broker said so"}), 1, "t-0: the broker said so"),
+        (_CancelReport(), 1, "t-0: it is still in progress"),
     ],
 )
 def test_what_was_not_cancelled_is_an_error_with_its_reason(
-    told: _Told, code: int, words: str, capsys: pytest.CaptureFixture[str]
+    told: _CancelReport, code: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What had ended is none."""
     assert _report(ACTIVE, (), told) == code

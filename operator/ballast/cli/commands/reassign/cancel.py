@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class _Told:
+class _CancelReport:
     """What came of the cancel."""
 
     cancelled: set[TopicPartition] = field(default_factory=set)
@@ -49,7 +49,7 @@ def cancel(options: ReassignOptions) -> int:
         names = {e.name for e in entries}
         active = {n: r for n, r in opened.cluster.reassignments().items() if n in names}
         copies = [d for d in dir_moves(opened, entries) if d.active]
-        told = _Told()
+        told = _CancelReport()
         if active or copies:
             with writer_from_follower(opened, "--cancel") as own:
                 _cancel(own, entries, active, copies, told)
@@ -62,7 +62,9 @@ def cancel(options: ReassignOptions) -> int:
     return code
 
 
-def _report(active: Mapping[TopicPartition, Reassignment], copies: Collection[report.DirMove], told: _Told) -> int:
+def _report(
+    active: Mapping[TopicPartition, Reassignment], copies: Collection[report.DirMove], told: _CancelReport
+) -> int:
     missed = {
         n: told.why.get(n, "it is still in progress") for n in active if n not in told.cancelled | told.ended.keys()
     }
@@ -86,7 +88,7 @@ def _cancel(
     entries: tuple[ReassignmentEntry, ...],
     active: Mapping[TopicPartition, Reassignment],
     copies: Collection[report.DirMove],
-    told: _Told,
+    told: _CancelReport,
 ) -> None:
     from ballast.executor.machine.stages import RolledBack
     from ballast.executor.machine.step import Command
@@ -125,7 +127,7 @@ def find_arrived(cluster: ClusterReader, names: Collection[TopicPartition]) -> d
 
 
 def _stop_copies(
-    own: Writer, entries: tuple[ReassignmentEntry, ...], copies: Collection[report.DirMove], told: _Told
+    own: Writer, entries: tuple[ReassignmentEntry, ...], copies: Collection[report.DirMove], told: _CancelReport
 ) -> None:
     """Copies that have ended by now, or with a run that was cancelled, are told like those that are stopped here."""
     from ballast.wiring.log_dirs import keep_in_place
