@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from ballast import __version__
-from ballast.adapters.kafka.librdkafka import LOGGER, Sparing
+from ballast.adapters.kafka.librdkafka import LOGGER, RepeatFilter
 from ballast.cli.default_command import LazyGroup
 from ballast.cli.examples import add_examples
 from ballast.cli.registry import ARGUMENTS, COMMANDS, SECTIONS
@@ -76,7 +76,7 @@ def hear_client() -> None:
     logger = logging.getLogger(LOGGER)
     logger.setLevel(level)
     logger.handlers[:] = [ClientLines()]
-    logger.filters[:] = [Sparing()]
+    logger.filters[:] = [RepeatFilter()]
     logger.propagate = False
 
 

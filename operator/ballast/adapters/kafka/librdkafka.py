@@ -123,7 +123,7 @@ def _with_token(config: Mapping[str, Any]) -> dict[str, Any]:
     return dict(config)
 
 
-class Sparing(logging.Filter):
+class RepeatFilter(logging.Filter):
     """Lets a line that says the same again and again through once a minute, with the number of those left out.
 
     A broker that is down or a password that is refused makes the client libraries say so at each attempt, for hours.  What

@@ -11,7 +11,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from ballast.adapters.kafka.librdkafka import LOGGER, Sparing
+from ballast.adapters.kafka.librdkafka import LOGGER, RepeatFilter
 from ballast.daemon.acting.policy import LogPolicy
 
 _FIELDS = "ballast_fields"
@@ -71,5 +71,5 @@ def configure(policy: LogPolicy, stream: TextIO | None = None) -> None:
     client = logging.getLogger(LOGGER)
     client.handlers.clear()
     client.propagate = True
-    client.filters[:] = [Sparing()]
+    client.filters[:] = [RepeatFilter()]
     client.setLevel(max(logging.WARNING, logging.getLogger("ballast").level))
