@@ -22,7 +22,7 @@ class SolverError(RuntimeError):
     """HiGHS did not solve a program that has an answer: a bug in Ballast."""
 
 
-class Silent(highspy.Highs):  # type: ignore[misc]
+class QuietHighs(highspy.Highs):  # type: ignore[misc]
     """A solver that writes nothing: HiGHS 1.16 writes its name to stdout when callbacks are enabled, which its constructor does."""
 
     def enableCallbacks(self) -> None:  # noqa: N802 — HiGHS's name
@@ -34,7 +34,7 @@ class Silent(highspy.Highs):  # type: ignore[misc]
 def program(**options: object) -> Any:
     """An empty program, silent and on one thread; ``options`` are those of HiGHS."""
     highspy.Highs.resetGlobalScheduler(True)
-    solver: Any = Silent()
+    solver: Any = QuietHighs()
     settings = {"threads": 1, "random_seed": 0, "presolve_rule_off": PARALLEL, **options}
     for option, setting in settings.items():
         if solver.setOptionValue(option, setting) != highspy.HighsStatus.kOk:
