@@ -31,7 +31,7 @@ COPIES: Final = frozenset({Phase.LEADERSHIP, Phase.DATA})
 
 
 @dataclass(frozen=True, slots=True)
-class Emptied:
+class BrokersEmpty:
     """The brokers hold nothing and lead nothing."""
 
     brokers: frozenset[int]
@@ -45,7 +45,7 @@ def decommission(
     execution: ExecutionPolicy,
     *,
     follow_s: float = 0.0,
-) -> RunResult | Emptied:
+) -> RunResult | BrokersEmpty:
     """Empty these brokers: that they can be stopped, or the result of a run that did not end well.
 
     Each look has a session of its own, so that hours of copying hold no connection.
@@ -79,7 +79,7 @@ def decommission(
             remedy = step.plan.obstacles[0].remedy if step.plan is not None and step.plan.obstacles else None
             raise Infeasible(step.sentence, hint=remedy or None)
         if not retiring.wait(step, session.teller.say):
-            return Emptied(retiring.brokers, step.sentence)
+            return BrokersEmpty(retiring.brokers, step.sentence)
 
 
 class _Retiring:
