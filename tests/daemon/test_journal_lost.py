@@ -18,7 +18,7 @@ from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now
 from ballast.ports.event_sink import ClusterEvent
-from ballast.ports.journal import Begun, Record, Request, begun_record, find_begun
+from ballast.ports.journal import JournalRestart, Record, Request, find_restart, restart_record
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
 from ballast.sim.journal import JournalStore, MemoryJournal
@@ -58,7 +58,7 @@ def test_nothing_starts_from_a_journal_that_was_begun_again(context: Rig, store:
     """The process that takes the lock pauses, and so does the next one; a person's resume ends it for good."""
     journal = MemoryJournal(store, context.clock)
     journal.acquire(holder("before"))
-    journal.append([begun_record(Begun(5, "alice"))])
+    journal.append([restart_record(JournalRestart(5, "alice"))])
     journal.release()
     keep_lock(context, holder())
     pause = context.board.view.pause
@@ -68,7 +68,7 @@ def test_nothing_starts_from_a_journal_that_was_begun_again(context: Rig, store:
     answer(context, Request("r", "resume", "Ada", context.clock.now_ms(), {}))
     assert context.board.view.pause is None
     assert context.journal is not None
-    assert find_begun(context.journal.read()) is None
+    assert find_restart(context.journal.read()) is None
     context.journal.release()
     context.board.set_role(Role.STANDBY)
     keep_lock(context, holder("after"))

@@ -27,7 +27,7 @@ from ballast.adapters.journal.topic import TopicJournal
 from ballast.core.cluster import TopicPartition as ClusterPartition
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
 from ballast.ports.cluster import ConfigChange, ConfigResource
-from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Record, Request, begun_record, find_begun
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Record, Request, find_restart, restart_record
 from ballast.sandbox import Sandbox
 from ballast.wiring.journal import this_process
 
@@ -190,7 +190,7 @@ def test_a_process_that_starts_while_it_is_gone_notes_that_in_the_new_one(
     journal: TopicJournal, cluster: Sandbox
 ) -> None:
     """No process remembers it: the empty one says by itself that it is not the first, until a person has looked."""
-    assert find_begun(journal.read()) is None
+    assert find_restart(journal.read()) is None
     journal.release()
     delete(cluster, journal._log.topic)
     until(lambda: gone(cluster, journal._log.topic), "every broker has heard that it is gone")
@@ -198,14 +198,14 @@ def test_a_process_that_starts_while_it_is_gone_notes_that_in_the_new_one(
     for who in ("the first", "the second"):
         starter = handle(cluster, name)
         starter.acquire(this_process(who, lease_s=LEASE_S), wait_s=60)
-        begun = find_begun(starter.read())
-        assert begun is not None
-        assert "the first" in begun.by
+        restart = find_restart(starter.read())
+        assert restart is not None
+        assert "the first" in restart.by
         starter.release()
         starter.close()
     starter = handle(cluster, name)
     starter.acquire(this_process("the third", lease_s=LEASE_S), wait_s=60)
-    starter.append([begun_record(None)])
+    starter.append([restart_record(None)])
     assert starter.read() == ()
     starter.release()
     starter.close()
@@ -223,7 +223,7 @@ def test_a_process_that_starts_while_it_is_gone_leaves_it_to_one_that_remembers(
         make_whole(journal)
         with pytest.raises(LockHeld):
             started.result(PATIENCE_S)
-    assert find_begun(starter.read()) is None
+    assert find_restart(starter.read()) is None
     assert written(starter).items() >= WHOLE.items()
     starter.close()
 
@@ -250,7 +250,7 @@ def test_a_process_that_starts_while_it_is_being_deleted_leaves_it_to_one_that_r
         make_whole(journal)
         with pytest.raises(LockHeld):
             started.result(PATIENCE_S)
-    assert find_begun(starter.read()) is None
+    assert find_restart(starter.read()) is None
     assert written(starter).items() >= WHOLE.items()
     starter.close()
 

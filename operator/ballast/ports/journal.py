@@ -113,28 +113,28 @@ def always() -> bool:
     return True
 
 
-BEGUN_KEY: Final = "begun"
+RESTART_KEY: Final = "journal-restart"
 """The record of a journal that was begun where an earlier one had been deleted; a person takes it away."""
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class JournalRestart:
     """When a journal was begun of which an earlier one had been lost, and by whom.  Nothing from before is known."""
 
     at_ms: int
     by: str
 
 
-def begun_record(begun: Begun | None) -> Record:
+def restart_record(restart: JournalRestart | None) -> Record:
     """The record; None takes it away."""
-    return Record(BEGUN_KEY, None if begun is None else {"at_ms": begun.at_ms, "by": begun.by})
+    return Record(RESTART_KEY, None if restart is None else {"at_ms": restart.at_ms, "by": restart.by})
 
 
-def find_begun(records: Iterable[Record]) -> Begun | None:
+def find_restart(records: Iterable[Record]) -> JournalRestart | None:
     """Whether these are of a journal that was begun so, and that no person has acknowledged."""
     for record in records:
-        if record.key == BEGUN_KEY and record.value is not None:
-            return read_record(record, lambda r: Begun(r.integer("at_ms"), r.text("by")))
+        if record.key == RESTART_KEY and record.value is not None:
+            return read_record(record, lambda r: JournalRestart(r.integer("at_ms"), r.text("by")))
     return None
 
 

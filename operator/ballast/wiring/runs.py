@@ -29,7 +29,7 @@ from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import Now, Run, new_run
 from ballast.ports.cluster import ClusterReader, Reassignment
-from ballast.ports.journal import Holder, Journal, Request, find_begun
+from ballast.ports.journal import Holder, Journal, Request, find_restart
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import journal_of, journal_to_look_at, this_process
@@ -108,7 +108,7 @@ def writer(
         if request_id is not None:
             _answer_own(log, request_id)
         records = log.read()
-        if listener is not None and find_begun(records) is not None:
+        if listener is not None and find_restart(records) is not None:
             listener.hear(Note("journal-begun-again"))
         if say is not None and is_paused(records):
             say("Ballast is paused on the page; this command goes on all the same.")
@@ -213,6 +213,6 @@ def is_settled(opened: OpenCluster, journal: str | None = None) -> bool:
     log = journal_to_look_at(opened, journal)
     try:
         records = log.read()
-        return not load_open_runs(records, _now()) and not load_ledger(records) and find_begun(records) is None
+        return not load_open_runs(records, _now()) and not load_ledger(records) and find_restart(records) is None
     finally:
         log.close()

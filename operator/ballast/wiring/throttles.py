@@ -24,7 +24,7 @@ from ballast.executor.journal.ledger import (
     resource_of,
 )
 from ballast.ports.cluster import Outcome
-from ballast.ports.journal import Begun, Record, find_begun
+from ballast.ports.journal import JournalRestart, Record, find_restart
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import journal_of
 
@@ -42,7 +42,7 @@ class HeldSettings(NamedTuple):
     """Set by a person with ``ballast throttles set``."""
     drains: tuple[Drain, ...] | None = ()
     """Brokers that people drained; None where the journal did not tell."""
-    begun: Begun | None = None
+    restart: JournalRestart | None = None
     """When the journal was begun because an earlier one had been deleted; None where that is not so, or acknowledged."""
 
 
@@ -55,7 +55,7 @@ def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s:
             frozenset(load_ledger(records)),
             frozenset(load_ledger(records, BY_HAND)),
             drains_in(records),
-            find_begun(records),
+            find_restart(records),
         )
     finally:
         log.close()

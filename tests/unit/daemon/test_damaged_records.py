@@ -22,7 +22,7 @@ from ballast.errors import Refused
 from ballast.executor.journal.ledger import dump_held, load_ledger, load_topic_ids
 from ballast.executor.journal.pause import Pause, pause_record
 from ballast.executor.journal.records import names_in_flight
-from ballast.ports.journal import Begun, Corrupt, Record, begun_record, find_begun
+from ballast.ports.journal import Corrupt, JournalRestart, Record, find_restart, restart_record
 
 RATE = Setting("broker", "3", "leader.replication.throttled.rate")
 LIST = Setting("topic", "t", "leader.replication.throttled.replicas")
@@ -41,7 +41,7 @@ WHOLE: dict[str, tuple[Record, Read, Any, frozenset[str]]] = {
         {MOVES: Approval(plan="p", by="ann")},
         frozenset(),
     ),
-    "begun": (begun_record(Begun(7, "ann")), find_begun, Begun(7, "ann"), frozenset()),
+    "journal-restart": (restart_record(JournalRestart(7, "ann")), find_restart, JournalRestart(7, "ann"), frozenset()),
     "rate": (
         dump_held(RATE, LedgerEntry(None, frozenset({"5"}))),
         load_ledger,

@@ -31,12 +31,12 @@ from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Refused,
 from ballast.ports.journal import (
     JOURNAL_TOPIC,
     REQUESTS_TOPIC,
-    Begun,
     Holder,
+    JournalRestart,
     Record,
     Request,
     always,
-    begun_record,
+    restart_record,
 )
 from ballast.ports.journal_codec import (
     LEASE_KEY,
@@ -148,7 +148,7 @@ class TopicJournal:
             # It may have been deleted since that look, and what stands there now be empty.
             lost = self._is_lost(holder, wanted, was_gone=made)
         if lost:
-            self._first = (begun_record(Begun(self._clock.now_ms(), holder.description)),)
+            self._first = (restart_record(JournalRestart(self._clock.now_ms(), holder.description)),)
         began = self._clock.monotonic_s()
         watch, deadline = LeaseWatch(began), began + wait_s
         while True:

@@ -25,7 +25,7 @@ from ballast.executor.journal.pause import Pause, pause_record
 from ballast.executor.journal.records import load_open_runs, names_in_flight
 from ballast.executor.machine.run import Now
 from ballast.ports.event_sink import ClusterEvent, EventSink
-from ballast.ports.journal import Corrupt, Holder, Journal, Record, find_begun, read_record
+from ballast.ports.journal import Corrupt, Holder, Journal, Record, find_restart, read_record
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.daemon")
@@ -233,11 +233,11 @@ class Lock:
         A pause, drained brokers, rejected plans, the counts behind the caps, throttles owed: a person looks, and resumes.
         """
         records = journal.read()
-        begun = find_begun(records)
-        if begun is None or decisions_in(records).pause is not None:
+        restart = find_restart(records)
+        if restart is None or decisions_in(records).pause is not None:
             return
-        journal.append([pause_record(Pause(by=PAUSED_BY, since_ms=begun.at_ms, reason=LOST))])
-        sentence = f"The journal was deleted while no process ran that remembered it, and {begun.by} began an empty one. {LOOK}"
+        journal.append([pause_record(Pause(by=PAUSED_BY, since_ms=restart.at_ms, reason=LOST))])
+        sentence = f"The journal was deleted while no process ran that remembered it, and {restart.by} began an empty one. {LOOK}"
         say(log, sentence, level=logging.WARNING)
         self.event_sink(ClusterEvent(reason="JournalLost", sentence=sentence, warning=True))
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from ballast.core.document import Reader
-from ballast.ports.journal import Record, Request, begun_record, read_record
+from ballast.ports.journal import Record, Request, read_record, restart_record
 
 PAUSE_KEY: Final = "pause"
 NOT_PAUSED: Final = "It was not paused."
@@ -48,7 +48,7 @@ def resume_records() -> tuple[Record, ...]:
 
     The pause goes last: were it first, a process that dies in between would begin without one.
     """
-    return begun_record(None), pause_record(None)
+    return restart_record(None), pause_record(None)
 
 
 def is_paused(records: Iterable[Record]) -> bool:

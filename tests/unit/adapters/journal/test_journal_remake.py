@@ -12,7 +12,7 @@ from ballast.adapters.journal import topic as journal_topic
 from ballast.adapters.journal.loss import NOTICED_WITHIN_S
 from ballast.adapters.journal.topic import POLL_S, TopicJournal
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
-from ballast.ports.journal import Holder, Record, begun_record, find_begun
+from ballast.ports.journal import Holder, Record, find_restart, restart_record
 from ballast.ports.journal_codec import LEASE_KEY, Entry, JournalView, encode_lease, encode_record
 from ballast.sim.clock import SimClock
 
@@ -291,11 +291,11 @@ def test_a_process_that_starts_where_it_is_gone_says_so_in_the_empty_one(
     own = handle(topic, monkeypatch)
     topic.gone, began_ms = 1000, topic.clock.now_ms()
     own.acquire(ME)
-    begun = find_begun(own.read())
-    assert begun is not None
-    assert begun.by == ME.description
-    assert begun.at_ms - began_ms >= 1000 * (ME.lease_s + NOTICED_WITHIN_S)
-    own.append([begun_record(None)])
+    restart = find_restart(own.read())
+    assert restart is not None
+    assert restart.by == ME.description
+    assert restart.at_ms - began_ms >= 1000 * (ME.lease_s + NOTICED_WITHIN_S)
+    own.append([restart_record(None)])
     own.release()
     topic.gone = 0
     own.acquire(ME)
@@ -336,7 +336,7 @@ def test_a_topic_that_stays_empty_is_taken_after_a_lease(
     began = topic.clock.monotonic_s()
     own.acquire(ME)
     assert topic.clock.monotonic_s() - began >= ME.lease_s
-    assert (find_begun(own.read()) is not None) == bool(gone)
+    assert (find_restart(own.read()) is not None) == bool(gone)
 
 
 def test_a_standby_leaves_it_to_the_holder_for_a_lease(standby: TopicJournal, topic: Topic) -> None:

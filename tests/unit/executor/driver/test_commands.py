@@ -22,8 +22,8 @@ from ballast.ports.journal import (
     JOURNAL_TOPIC,
     Record,
     Request,
-    begun_record,
-    find_begun,
+    find_restart,
+    restart_record,
 )
 from ballast.sim.journal import MemoryJournal
 
@@ -186,22 +186,22 @@ def test_a_pause_holds_the_next_run_of_the_command_too() -> None:
 def test_resuming_tells_that_a_person_has_looked_after_the_loss_of_the_journal() -> None:
     """As it does where a daemon resumes: what a command resumed does not pause the next daemon again."""
     s = scene()
-    s.journal.append([Record("begun", {"at_ms": 1, "by": "laptop"})])
+    s.journal.append([Record("journal-restart", {"at_ms": 1, "by": "laptop"})])
     s.world.clock.after(5, lambda: ask_page(s, "stop", "pause"))
     s.world.clock.after(10, lambda: ask_page(s, "go", "resume"))
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
-    assert find_begun(s.journal.read()) is None
-    assert begun_record(None).key not in {r.key for r in s.journal.read()}
+    assert find_restart(s.journal.read()) is None
+    assert restart_record(None).key not in {r.key for r in s.journal.read()}
 
 
 def test_resuming_what_was_not_paused_changes_nothing() -> None:
     """As with a daemon: that the journal was lost is still to be looked at."""
     s = scene()
-    s.journal.append([Record("begun", {"at_ms": 1, "by": "laptop"})])
+    s.journal.append([Record("journal-restart", {"at_ms": 1, "by": "laptop"})])
     s.world.clock.after(5, lambda: ask_page(s, "go", "resume"))
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
     assert answers(s) == {"go": ("It was not paused.", False)}
-    assert find_begun(s.journal.read()) is not None
+    assert find_restart(s.journal.read()) is not None
 
 
 def test_the_result_names_who_paused_and_has_not_resumed() -> None:

@@ -80,7 +80,7 @@ def status(
             balance = settings.balance.with_drained(d.broker for d in held.drains or ())
             loads = None if store is None else _loads(state, store)
             found = cluster_status(state, imbalance_percentage(state, given), balance, loads)
-            begun_ms = held.begun.at_ms if held.begun is not None else None
+            begun_ms = held.restart.at_ms if held.restart is not None else None
             found = replace(found, journal=journal_state(opened, state, held), journal_begun_ms=begun_ms)
             return replace(found.with_held_throttles(held.runs, held.by_hand), drains=held.drains)
 

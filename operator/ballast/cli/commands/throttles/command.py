@@ -162,7 +162,7 @@ def _clean(
 ) -> int:
     from ballast.errors import Incomplete
     from ballast.executor.journal.ledger import list_unrestored
-    from ballast.ports.journal import begun_record, find_begun
+    from ballast.ports.journal import find_restart, restart_record
     from ballast.wiring.runs import is_settled, writer
     from ballast.wiring.throttles import as_stale, read_set_by_hand, removable, restore, select_settings
 
@@ -206,8 +206,8 @@ def _clean(
         by_hand = read_set_by_hand(own)
         lines = as_stale(gone) | {s.setting: by_hand[s.setting] for s in gone if s.setting in by_hand}
         failures = restore(own, lines) if lines else []
-        if not failures and find_begun(own.journal.read()) is not None:
-            own.journal.append([begun_record(None)])
+        if not failures and find_restart(own.journal.read()) is not None:
+            own.journal.append([restart_record(None)])
             say("The journal that was begun again counts as whole from now on.")
     if failures:
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}.")
