@@ -90,14 +90,14 @@ class RetryPolicy:
                 hint="See whether brokers are down or overloaded, or give a longer --timeout.",
             )
         total_s = min(self.total_s, left_s)
-        away = _Away(_not_served_s.get())
+        outage = _Outage(_not_served_s.get())
 
         def attempt() -> T:
-            with away:
+            with outage:
                 return function()
 
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(lambda failure: self._is_worth_it(failure) and not away.for_long),
+            retry=tenacity.retry_if_exception(lambda failure: self._is_worth_it(failure) and not outage.for_long),
             stop=tenacity.stop_before_delay(total_s) if total_s > 0 else tenacity.stop_after_attempt(1),
             wait=tenacity.wait_random_exponential(multiplier=self.first_wait_s, max=self.longest_wait_s),
             before_sleep=before_sleep,
@@ -109,7 +109,7 @@ class RetryPolicy:
         return isinstance(failure, self.only) and failure.retryable
 
 
-class _Away:
+class _Outage:
     """For how long no server has let us in: from the beginning of the first try in a row that found none."""
 
     def __init__(self, longest_s: float) -> None:
