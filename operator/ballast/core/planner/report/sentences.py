@@ -25,7 +25,7 @@ SPENT: Final = "the limit of {limit} {limits} is spent"
 PLAN_AGAIN: Final = "Run ballast plan balance again when this plan is done."
 RULES: Final = "Allow more in balance.topic_rules, or give the topic fewer replicas."
 CROWDED: Final = "broker {broker} keeps {replicas} of its replicas, and its rules allow {most}: "
-BAND: Final = "{brokers:count} of {of} brokers stay outside ±{band:whole} ({brokers:some}); the furthest, broker {furthest}, {away:away}: "
+BAND: Final = "{brokers:count} of {of} brokers stay outside ±{band:whole} ({brokers:some}); the furthest, broker {furthest}, {away:distance}: "
 WIDER: Final = "Allow a wider band for {resource}"
 UNLIKE: Final = "some broker stays about {outside:percent} of its share outside"
 
@@ -213,7 +213,7 @@ def _only(ids: tuple[int, ...]) -> str:
     return f"only broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids[:NAMED]))}{rest}"
 
 
-def _away(away: float | None) -> str:
+def _distance(away: float | None) -> str:
     if away is None:
         return "should have none"
     return f"is {human_percent(abs(away))} {'over' if away > 0 else 'under'} its share"
@@ -227,7 +227,7 @@ _CATALOGUE: Final = Catalogue(
         "ids": lambda ids: ", ".join(map(str, ids)),
         "some": lambda ids: ", ".join(map(str, ids[:NAMED])) + (", …" if len(ids) > NAMED else ""),
         "only": _only,
-        "away": _away,
+        "distance": _distance,
         "percent": human_percent,
         "whole": lambda share: human_percent(share, 0),
     }
