@@ -15,7 +15,7 @@ from ballast.core.cluster import ClusterState
 from ballast.core.named_brokers import NamedBrokers
 from ballast.core.plan import Plan
 from ballast.core.planner import PlannerPolicy
-from ballast.core.planner.retirement import Phase, Step, next_step
+from ballast.core.planner.retirement import DecommissionPhase, Step, next_step
 from ballast.core.wording import human_total
 from ballast.errors import Incomplete, Infeasible
 from ballast.executor.driver.events import RunResult
@@ -27,7 +27,7 @@ PATIENCE_S: Final = 600.0
 """How long foreign reassignments on these brokers are waited for."""
 FREE_TRIES: Final = 3
 """Runs that may try to take leadership away before data goes all the same: reordering does not help where no other broker can lead."""
-COPIES: Final = frozenset({Phase.LEADERSHIP, Phase.DATA})
+COPIES: Final = frozenset({DecommissionPhase.LEADERSHIP, DecommissionPhase.DATA})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def decommission(
                 drained = read_drained(session.opened, state, session.teller.say)
                 retiring = _Retiring(named.among(state.broker_index), policy.with_drained(drained), follow_s)
             step = retiring.look(state)
-            if not retiring.agreed and step.phase in {*COPIES, Phase.WAITING}:
+            if not retiring.agreed and step.phase in {*COPIES, DecommissionPhase.WAITING}:
                 if retiring.data is not None:
                     session.tell_pace(session.opened.cluster.snapshot(), retiring.data, execution)
                 session.teller.confirm(f"{retiring.outline} Carry it out?")
@@ -75,7 +75,7 @@ def decommission(
                     return result
                 require_not_paused(result.paused_by)
                 continue
-        if step.phase is Phase.STUCK:
+        if step.phase is DecommissionPhase.STUCK:
             remedy = step.plan.obstacles[0].remedy if step.plan is not None and step.plan.obstacles else None
             raise Infeasible(step.sentence, hint=remedy or None)
         if not retiring.wait(step, session.teller.say):
@@ -107,14 +107,14 @@ class _Retiring:
         if not self.outline:
             self.outline = self._outline(state, step)
         # Data that has gone may have let another broker lead: the next free step counts anew.
-        self._free_tries = self._free_tries + 1 if step.phase is Phase.LEADERSHIP else 0
+        self._free_tries = self._free_tries + 1 if step.phase is DecommissionPhase.LEADERSHIP else 0
         if step.plan is not None:
             self._idle_since_s = None
         return step
 
     def _outline(self, state: ClusterState, step: Step) -> str:
         data = step
-        if step.phase is Phase.LEADERSHIP:
+        if step.phase is DecommissionPhase.LEADERSHIP:
             data = next_step(state, self.brokers, policy=self.policy, leadership=False)
         self.data = data.plan
         if data is step or data.plan is None:
@@ -126,12 +126,12 @@ class _Retiring:
         now = time.monotonic()
         if self._idle_since_s is None:
             self._idle_since_s = now
-            if step.phase is Phase.WAITING:
+            if step.phase is DecommissionPhase.WAITING:
                 say(f"{step.sentence} Waiting for it to end.")
             elif self.follow_s:
                 say(f"{step.sentence} Following what lands on it for another {self.follow_s:.0f} s.")
         waited = now - self._idle_since_s
-        if step.phase is Phase.WAITING:
+        if step.phase is DecommissionPhase.WAITING:
             if waited >= PATIENCE_S:
                 raise Incomplete(step.sentence, hint="Run it again when these moves have ended.")
         elif waited >= self.follow_s:

@@ -17,7 +17,7 @@ from ballast.core.planner import Decommission, Demote, Loads, PlannerPolicy, pla
 from ballast.core.wording import human_many
 
 
-class Phase(Enum):
+class DecommissionPhase(Enum):
     """What is to be done next."""
 
     LEADERSHIP = "leadership"
@@ -36,7 +36,7 @@ class Phase(Enum):
 class Step:
     """The next step, with the plan for it where there is one."""
 
-    phase: Phase
+    phase: DecommissionPhase
     sentence: str
     then: str
     """The same, said after the sentence of a step before it."""
@@ -57,22 +57,22 @@ def next_step(
     if leadership and not demoted.is_empty:
         count = len({*(m.name for m in demoted.moves), *demoted.elections})
         goes = f"leadership of {human_many(count, 'partition')} goes to others (free)."
-        return Step(Phase.LEADERSHIP, f"{named}: {goes}", f"Then {goes}", demoted)
+        return Step(DecommissionPhase.LEADERSHIP, f"{named}: {goes}", f"Then {goes}", demoted)
     emptied = plan(state, Decommission(brokers=brokers), loads=loads, policy=policy)
     if emptied.moves:
         go = f"{human_many(len(emptied.moves), 'replica')} {'goes' if len(emptied.moves) == 1 else 'go'} to others."
-        return Step(Phase.DATA, f"{named}: {go}", f"Then {go}", emptied)
+        return Step(DecommissionPhase.DATA, f"{named}: {go}", f"Then {go}", emptied)
     held, moving = count_held(state, brokers), count_held(state, brokers, moving=True)
     if moving:
         busy = f"{moving:,} partitions on it are being moved already."
-        return Step(Phase.WAITING, f"{named}: {busy}", f"Then it waits: {busy}")
+        return Step(DecommissionPhase.WAITING, f"{named}: {busy}", f"Then it waits: {busy}")
     if held:
         first = emptied.obstacles[0] if emptied.obstacles else None
         why = f": {first.subject}: {first.detail}" if first is not None else ""
         holds = f"holds {human_many(held, 'partition')} that cannot go{why}."
-        return Step(Phase.STUCK, f"{named} still {holds}", f"Then it still {holds}", emptied)
+        return Step(DecommissionPhase.STUCK, f"{named} still {holds}", f"Then it still {holds}", emptied)
     stops = f"holds no replica and leads nothing: it can be stopped safely.{_besides(state, brokers)}"
-    return Step(Phase.SAFE, f"{named} {stops}", f"Then it {stops}")
+    return Step(DecommissionPhase.SAFE, f"{named} {stops}", f"Then it {stops}")
 
 
 def count_held(state: ClusterState, brokers: frozenset[int], *, moving: bool = False) -> int:
