@@ -33,7 +33,7 @@ from ballast.ports.time import Clock
 log = logging.getLogger("ballast.audit")
 
 
-class Outcome(NamedTuple):
+class RequestOutcome(NamedTuple):
     """What came of a request."""
 
     sentence: str
@@ -109,15 +109,15 @@ class Requests:
         self.permissions.publish()
         return f"Answered {human_many(answered, 'request')}." if answered else "No requests."
 
-    def answer(self, request: Request) -> Outcome:
+    def answer(self, request: Request) -> RequestOutcome:
         """Carry one request out and say what came of it; a refusal is an answer, too."""
         try:
             if request.kind in EXPIRING and is_expired(request, self.clock.now_ms()):
                 raise Refused(told_expired(request))
             with self.proposals.deciding:
-                outcome = Outcome(self._kinds()[request.kind](request))
+                outcome = RequestOutcome(self._kinds()[request.kind](request))
         except BallastError as failure:
-            outcome = Outcome(str(failure), refused=True)
+            outcome = RequestOutcome(str(failure), refused=True)
         if request.kind != "plan" or outcome.refused:
             # A plan's answer is told when it has been made.
             self.board.tell(request.id, str(outcome), ok=not outcome.refused, at_ms=self.clock.now_ms())
@@ -131,7 +131,7 @@ class Requests:
         for request in self.access.reading.requests():
             # That a plan was asked for is no answer yet: what came of it is.
             if request.id in waiting and request.answer is not None and (request.kind != "plan" or request.refused):
-                said = str(Outcome(request.answer, request.refused))
+                said = str(RequestOutcome(request.answer, request.refused))
                 self.board.tell(request.id, said, ok=not request.refused, at_ms=self.clock.now_ms())
         self._forget_sent()
 
