@@ -26,7 +26,7 @@ from ballast.sim.crash import ProcessKilled
 from ballast.sim.journal import JournalStore, MemoryJournal
 from ballast.sim.model import Physics, SimBroker
 from ballast.sim.picture import world_of
-from ballast.sim.scenario_claims import Outcome, bound_s, judge, throttles
+from ballast.sim.scenario_claims import ClaimOutcome, bound_s, judge, throttles
 from ballast.sim.scenario_text import Statement, brokers, parse, partition, quantity
 from ballast.sim.world import SimWorld
 
@@ -56,7 +56,7 @@ class Scenario:
         self.seed = seed
         self.clock = SimClock()
         self.store = JournalStore()
-        self.outcome = Outcome()
+        self.outcome = ClaimOutcome()
         self._world: SimWorld | None = None
         self._policy = ExecutionPolicy(measure_s=0.0)
         self._planner = PlannerPolicy(prove=False)
@@ -69,7 +69,7 @@ class Scenario:
         assert self._world is not None
         return self._world
 
-    def run(self) -> Outcome:
+    def run(self) -> ClaimOutcome:
         """Carry every statement out in order."""
         for statement in self.statements:
             if self._world is None and statement.verb not in {"cluster", "snapshot"}:

@@ -25,7 +25,7 @@ _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
 
 
 @dataclass(slots=True)
-class Outcome:
+class ClaimOutcome:
     """What came of all intents of a scenario together."""
 
     status: str = "none"
@@ -45,7 +45,7 @@ class Outcome:
     """Expectations that did not hold, as sentences."""
 
 
-def judge(claim: str, statement: Statement, outcome: Outcome, world: SimWorld) -> str | None:
+def judge(claim: str, statement: Statement, outcome: ClaimOutcome, world: SimWorld) -> str | None:
     """None when the claim holds, else what is the case."""
     match = _CLAIM.fullmatch(claim)
     if match is None or match[1] not in CLAIMS:
@@ -84,13 +84,13 @@ def bound_s(plan: Plan, world: SimWorld, policy: ExecutionPolicy) -> float:
     )
 
 
-def _fullest(_: Outcome, world: SimWorld) -> float:
+def _fullest(_: ClaimOutcome, world: SimWorld) -> float:
     """The fullest living broker's bytes over the mean."""
     used = [sum(world.used_bytes(b.id, i) for i in range(len(b.dir_bytes))) for b in world.brokers.values() if b.up]
     return max(used) * len(used) / sum(used) if sum(used) else 1.0
 
 
-def _most_led(_: Outcome, world: SimWorld) -> float:
+def _most_led(_: ClaimOutcome, world: SimWorld) -> float:
     """The most leaders on a living broker over the mean."""
     led = Counter(p.leader for p in world.partitions() if p.led)
     living = [b.id for b in world.brokers.values() if b.up]
@@ -98,7 +98,7 @@ def _most_led(_: Outcome, world: SimWorld) -> float:
     return max(led[b] for b in living) * len(living) / total if total else 1.0
 
 
-CLAIMS: Final[Mapping[str, Callable[[Outcome, SimWorld], float | str | bool]]] = {
+CLAIMS: Final[Mapping[str, Callable[[ClaimOutcome, SimWorld], float | str | bool]]] = {
     "status": lambda o, _: o.status,
     "moves": lambda o, _: float(o.moves),
     "bytes": lambda o, _: o.bytes,
