@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ballast.core.cluster import Broker, ClusterState, TopicPartition
 from ballast.core.plan import ANY_LOG_DIR, Move, Reason
-from ballast.core.stock.files import Problem, ReassignmentEntry, StockFormatError
+from ballast.core.stock.files import FileProblem, ReassignmentEntry, StockFormatError
 
 
 def check_entries(entries: Sequence[ReassignmentEntry], *, source: str = "reassignment JSON") -> None:
@@ -36,7 +36,7 @@ def check_against(
 def check_topics(topics: Sequence[str], state: ClusterState, *, source: str = "topics-to-move JSON") -> None:
     """Refuse topics that do not exist or are being deleted."""
     problems = [
-        Problem(f"topics[{i}]", reason) for i, name in enumerate(topics) if (reason := _topic_problem(name, state))
+        FileProblem(f"topics[{i}]", reason) for i, name in enumerate(topics) if (reason := _topic_problem(name, state))
     ]
     if problems:
         raise StockFormatError(source, problems)
@@ -48,7 +48,7 @@ def check_election(names: Sequence[TopicPartition], state: ClusterState, *, sour
     for i, name in enumerate(names):
         reason = _topic_problem(name.topic, state) or _partition_problem(name, state)
         if reason:
-            problems.append(Problem(f"partitions[{i}]", reason))
+            problems.append(FileProblem(f"partitions[{i}]", reason))
     if problems:
         raise StockFormatError(source, problems)
 
@@ -90,43 +90,43 @@ def _move(entry: ReassignmentEntry, state: ClusterState) -> Move | None:
     )
 
 
-def _file_problems(entries: Sequence[ReassignmentEntry]) -> Iterator[Problem]:
+def _file_problems(entries: Sequence[ReassignmentEntry]) -> Iterator[FileProblem]:
     if not entries:
-        yield Problem("partitions", "the list of partitions is empty, so there is nothing to do")
+        yield FileProblem("partitions", "the list of partitions is empty, so there is nothing to do")
     for name, times in Counter(e.name for e in entries).items():
         if times > 1:
-            yield Problem("partitions", f"{name} is listed {times} times")
+            yield FileProblem("partitions", f"{name} is listed {times} times")
     for i, entry in enumerate(entries):
         place = f"partitions[{i}]"
         if entry.partition < 0:
-            yield Problem(f"{place}.partition", f"a partition number is not negative: {entry.partition}")
+            yield FileProblem(f"{place}.partition", f"a partition number is not negative: {entry.partition}")
         if not entry.replicas:
-            yield Problem(f"{place}.replicas", f"the replica list of {entry.name} is empty")
+            yield FileProblem(f"{place}.replicas", f"the replica list of {entry.name} is empty")
         for broker, times in Counter(entry.replicas).items():
             if times > 1:
-                yield Problem(f"{place}.replicas", f"{entry.name} lists broker {broker} {times} times")
+                yield FileProblem(f"{place}.replicas", f"{entry.name} lists broker {broker} {times} times")
             if broker < 0:
-                yield Problem(f"{place}.replicas", f"a broker id is not negative: {broker}")
+                yield FileProblem(f"{place}.replicas", f"a broker id is not negative: {broker}")
         for log_dir in entry.log_dirs or ():
             if log_dir != ANY_LOG_DIR and not log_dir.startswith("/"):
-                yield Problem(f"{place}.log_dirs", f'a log dir is "any" or an absolute path, not "{log_dir}"')
+                yield FileProblem(f"{place}.log_dirs", f'a log dir is "any" or an absolute path, not "{log_dir}"')
 
 
-def _cluster_problems(i: int, entry: ReassignmentEntry, state: ClusterState) -> Iterator[Problem]:
+def _cluster_problems(i: int, entry: ReassignmentEntry, state: ClusterState) -> Iterator[FileProblem]:
     place = f"partitions[{i}]"
     reason = _topic_problem(entry.topic, state) or _partition_problem(entry.name, state)
     if reason:
-        yield Problem(place, reason)
+        yield FileProblem(place, reason)
         return
     present = state.replicas(state.index[entry.name])
     for at, broker in enumerate(entry.replicas):
         known = state.broker(broker)
         if known is None:
-            yield Problem(f"{place}.replicas[{at}]", f"broker {broker} is unknown: it is not registered now")
+            yield FileProblem(f"{place}.replicas[{at}]", f"broker {broker} is unknown: it is not registered now")
         elif not known.alive and broker not in present:
-            yield Problem(f"{place}.replicas[{at}]", f"broker {broker} is down and cannot take a new replica")
+            yield FileProblem(f"{place}.replicas[{at}]", f"broker {broker} is down and cannot take a new replica")
         elif entry.log_dirs is not None and (unknown := _log_dir_problem(entry.log_dirs[at], known)):
-            yield Problem(f"{place}.log_dirs[{at}]", unknown)
+            yield FileProblem(f"{place}.log_dirs[{at}]", unknown)
 
 
 def _topic_problem(topic: str, state: ClusterState) -> str | None:

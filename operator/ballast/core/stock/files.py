@@ -29,7 +29,7 @@ _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FileProblem:
     """One thing wrong with a file."""
 
     place: str
@@ -45,7 +45,7 @@ class StockFormatError(UsageError):
 
     id = "stock-format"
 
-    def __init__(self, source: str, problems: Sequence[Problem], *, hint: str | None = None) -> None:
+    def __init__(self, source: str, problems: Sequence[FileProblem], *, hint: str | None = None) -> None:
         shown = "; ".join(map(str, problems[:5]))
         more = f"; and {len(problems) - 5} more problems" if len(problems) > 5 else ""
         super().__init__(f"{source}: {shown}{more}", hint=hint)
@@ -121,16 +121,18 @@ def parse_broker_list(text: str, *, source: str = "--broker-list") -> tuple[int,
     pieces = text.split(",")
     while len(pieces) > 1 and not pieces[-1]:
         pieces.pop()
-    problems = [Problem("", f"{_short(repr(piece))} is not a broker id") for piece in pieces if not _is_java_int(piece)]
+    problems = [
+        FileProblem("", f"{_short(repr(piece))} is not a broker id") for piece in pieces if not _is_java_int(piece)
+    ]
     if problems:
         raise StockFormatError(source, problems, hint="Write ids separated by commas, without space: 0,1,2.")
     ids = tuple(map(int, pieces))
     repeated = [str(i) for i, n in Counter(ids).items() if n > 1]
     if repeated:
-        raise StockFormatError(source, [Problem("", f"contains duplicate entries: {', '.join(repeated)}")])
+        raise StockFormatError(source, [FileProblem("", f"contains duplicate entries: {', '.join(repeated)}")])
     negative = [str(i) for i in ids if i < 0]
     if negative:
-        raise StockFormatError(source, [Problem("", f"broker ids are not negative: {', '.join(negative)}")])
+        raise StockFormatError(source, [FileProblem("", f"broker ids are not negative: {', '.join(negative)}")])
     return ids
 
 
@@ -193,21 +195,21 @@ def _parse(text: str, source: str) -> _Node:
     """Read one JSON value; what follows it is ignored, as Kafka's tools ignore it."""
 
     def refuse_constant(name: str) -> NoReturn:
-        raise StockFormatError(source, [Problem("", f"it is not valid JSON: {name} is no JSON number")])
+        raise StockFormatError(source, [FileProblem("", f"it is not valid JSON: {name} is no JSON number")])
 
     def integer(digits: str) -> int:
         if len(digits) > _LONGEST_NUMBER:
-            raise StockFormatError(source, [Problem("", f"it holds a number of {len(digits)} digits")])
+            raise StockFormatError(source, [FileProblem("", f"it holds a number of {len(digits)} digits")])
         return int(digits)
 
     decoder = json.JSONDecoder(parse_constant=refuse_constant, parse_int=integer)
     body = text.lstrip(" \t\r\n")
     if not body:
-        raise StockFormatError(source, [Problem("", "the file is empty")])
+        raise StockFormatError(source, [FileProblem("", "the file is empty")])
     if body[0] == "\ufeff":
         raise StockFormatError(
             source,
-            [Problem("", "it begins with a byte order mark, which JSON does not know")],
+            [FileProblem("", "it begins with a byte order mark, which JSON does not know")],
             hint="Save it as UTF-8 without a byte order mark (BOM).",
         )
     try:
@@ -217,9 +219,9 @@ def _parse(text: str, source: str) -> _Node:
         line = text.count("\n", 0, skipped + mistake.pos) + 1
         column = skipped + mistake.pos - text.rfind("\n", 0, skipped + mistake.pos)
         place = f"line {line} column {column}"
-        raise StockFormatError(source, [Problem(place, f"it is not valid JSON: {mistake.msg}")]) from None
+        raise StockFormatError(source, [FileProblem(place, f"it is not valid JSON: {mistake.msg}")]) from None
     except RecursionError:
-        raise StockFormatError(source, [Problem("", "it is nested too deeply")]) from None
+        raise StockFormatError(source, [FileProblem("", "it is nested too deeply")]) from None
     return _Node(value, "", source)
 
 
@@ -232,7 +234,7 @@ class _Node:
     source: str
 
     def refuse(self, reason: str, *, hint: str | None = None) -> NoReturn:
-        raise StockFormatError(self.source, [Problem(self.place, reason)], hint=hint)
+        raise StockFormatError(self.source, [FileProblem(self.place, reason)], hint=hint)
 
     def _object(self) -> dict[str, Any]:
         if not isinstance(self.value, dict):
