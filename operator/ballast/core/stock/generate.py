@@ -17,7 +17,7 @@ from ballast.core.stock.files import format_reassignment, sort_as_kafka
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class GeneratedAssignment:
     """Both sections of the stock tool's answer, and what it does not say."""
 
     current: Mapping[TopicPartition, tuple[int, ...]]
@@ -42,7 +42,7 @@ def propose(
     rng: JavaRandom,
     rack_aware: RackMode = "enforced",
     drained: Collection[int] = (),
-) -> Proposal:
+) -> GeneratedAssignment:
     """Place every topic anew on these brokers.
 
     As in the stock tool, brokers that are not alive are left out, which may leave too few.  Unlike there, so are cordoned
@@ -64,7 +64,7 @@ def propose(
         placed = place(algorithm, usable, len(rows), factors[0], rng, rack_aware=rack_aware)
         current |= targets
         proposed |= {TopicPartition(topic, number): replicas for number, replicas in placed.items()}
-    return Proposal(current, proposed, shown_log_dirs(state, current), tuple(warnings))
+    return GeneratedAssignment(current, proposed, shown_log_dirs(state, current), tuple(warnings))
 
 
 def shown_log_dirs(state: ClusterState, names: Iterable[TopicPartition]) -> dict[tuple[TopicPartition, int], str]:

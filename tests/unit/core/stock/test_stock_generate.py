@@ -20,7 +20,7 @@ from ballast.core.placement.placer import (
     tool_shows_log_dirs,
     tools_algorithm,
 )
-from ballast.core.stock.generate import Proposal, describe_moves, propose
+from ballast.core.stock.generate import GeneratedAssignment, describe_moves, propose
 
 
 def cluster(
@@ -140,7 +140,7 @@ def test_the_proposal_is_that_of_the_algorithm_asked_for(algorithm: Algorithm) -
     state = build("c", brokers, (Topic("t"),), [PartitionRow("t", n, 1, (1, 2), (1, 2)) for n in range(9)])
     rack_of = {b.id: b.rack for b in brokers}
 
-    def proposed(found: Proposal) -> dict[int, tuple[int, ...]]:
+    def proposed(found: GeneratedAssignment) -> dict[int, tuple[int, ...]]:
         return {name.partition: replicas for name, replicas in found.proposed.items()}
 
     heeding = proposed(propose(state, ["t"], [*rack_of], algorithm=algorithm, rng=JavaRandom(1)))
