@@ -45,7 +45,7 @@ CODES: Final = tuple(dict.fromkeys(key.partition("/")[0] for key in SENTENCES))
 """Every code a permission can have; metrics label by them."""
 
 
-class Reason(Message):
+class PermissionReason(Message):
     """Why a kind of action may start, or may not."""
 
     __slots__ = ()
@@ -124,7 +124,7 @@ class Situation:
 def permission(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Permission:
     """Judge one kind of action."""
     mode = policy.mode_of(kind)
-    reason = next(_objections(kind, mode, policy, at), Reason("allowed"))
+    reason = next(_objections(kind, mode, policy, at), PermissionReason("allowed"))
     code = reason.code.partition("/")[0]
     return Permission(kind=kind.value, mode=mode.value, allowed=code == "allowed", code=code, sentence=str(reason))
 
@@ -134,49 +134,53 @@ def permissions(policy: DaemonPolicy, at: Situation) -> tuple[Permission, ...]:
     return tuple(permission(kind, policy, at) for kind in ActionKind)
 
 
-def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situation) -> Iterator[Reason]:
+def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situation) -> Iterator[PermissionReason]:
     """Everything that speaks against it, the weightiest first."""
     if at.role is Role.STOPPING:
-        yield Reason("stopping")
+        yield PermissionReason("stopping")
     if mode is Mode.OBSERVE:
-        yield Reason("observe-only", {"kind": kind.value})
+        yield PermissionReason("observe-only", {"kind": kind.value})
     if at.outage is not None:
-        yield Reason("no-reading/outage", {"since_ms": at.outage.since_ms, "why": at.outage.sentence})
+        yield PermissionReason("no-reading/outage", {"since_ms": at.outage.since_ms, "why": at.outage.sentence})
     if at.reading_age_s is None:
-        yield Reason("no-reading")
+        yield PermissionReason("no-reading")
     elif at.reading_age_s > policy.caution.max_snapshot_age_s:
-        yield Reason("no-reading/old", {"age_s": at.reading_age_s})
+        yield PermissionReason("no-reading/old", {"age_s": at.reading_age_s})
     if at.role is not Role.LEADER:
-        yield Reason("standby/held", {"holder": at.lock_holder}) if at.lock_holder else Reason("standby")
+        yield (
+            PermissionReason("standby/held", {"holder": at.lock_holder})
+            if at.lock_holder
+            else PermissionReason("standby")
+        )
     if at.release_for:
-        yield Reason("releasing-lock", {"by": at.release_for})
+        yield PermissionReason("releasing-lock", {"by": at.release_for})
     if (pause := at.pause) is not None:
-        yield Reason("paused", {"by": pause.by, "since_ms": pause.since_ms, "reason": pause.reason})
+        yield PermissionReason("paused", {"by": pause.by, "since_ms": pause.since_ms, "reason": pause.reason})
     if at.run is not None:
-        yield Reason("run-in-progress", {"run": at.run})
-    yield from (Reason("foreign-activity", {"what": other.sentence}) for other in at.others if other.blocking)
+        yield PermissionReason("run-in-progress", {"run": at.run})
+    yield from (PermissionReason("foreign-activity", {"what": other.sentence}) for other in at.others if other.blocking)
     # Repair is what brings replicas back into sync; everything else waits for them.
     if at.quiet_reason and kind is not ActionKind.REPAIR:
-        yield Reason("replicas-not-in-sync", {"why": at.quiet_reason})
+        yield PermissionReason("replicas-not-in-sync", {"why": at.quiet_reason})
     yield from _objections_of_time(kind, policy, at)
 
 
-def _objections_of_time(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Iterator[Reason]:
+def _objections_of_time(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Iterator[PermissionReason]:
     own = policy.actions.of(kind)
     acts = at.acts.get(kind, Acts())
     now = datetime.fromtimestamp(at.now_ms / 1000, UTC)
     if not is_open(own.windows, now):
         opening = next_opening(own.windows, now)
         if opening is None:
-            yield Reason("outside-window/none")
+            yield PermissionReason("outside-window/none")
         else:
-            yield Reason("outside-window", {"opens_ms": int(opening.timestamp() * 1000)})
+            yield PermissionReason("outside-window", {"opens_ms": int(opening.timestamp() * 1000)})
     if own.per_day is not None and (starts := acts.starts_on(at.now_ms)) >= own.per_day:
-        yield Reason("cap-reached", {"starts": starts, "cap": own.per_day})
+        yield PermissionReason("cap-reached", {"starts": starts, "cap": own.per_day})
     # A clock that jumped back must not stretch the cool-down beyond its own length.
     since_s = None if acts.last_end_ms is None else max(0.0, (at.now_ms - acts.last_end_ms) / 1000)
     if since_s is not None and since_s < own.cool_down_s:
-        yield Reason(COOLING_DOWN, {"since_s": since_s, "cool_down_s": own.cool_down_s})
+        yield PermissionReason(COOLING_DOWN, {"since_s": since_s, "cool_down_s": own.cool_down_s})
 
 
 def _day(now_ms: int) -> str:
