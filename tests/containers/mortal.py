@@ -20,7 +20,7 @@ from ballast.cli.main import main
 from ballast.executor.journal.records import unpack
 from ballast.executor.machine import observe as absorb
 from ballast.executor.machine import transitions
-from ballast.executor.machine.notes import Note
+from ballast.executor.machine.notes import MoveNote
 from ballast.executor.machine.run import MoveRun, Now
 from ballast.executor.machine.stages import Stage
 from ballast.ports.journal import Record
@@ -63,7 +63,7 @@ def dies_entering(stage: str) -> None:
     enter = transitions.move_to
 
     @wraps(enter)
-    def mortal(m: MoveRun, to: Stage, now: Now, why: Note | None = None) -> MoveRun:
+    def mortal(m: MoveRun, to: Stage, now: Now, why: MoveNote | None = None) -> MoveRun:
         if to.code == stage:
             die()
         return enter(m, to, now, why)

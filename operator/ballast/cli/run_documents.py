@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ballast.cli.documents import runs
 from ballast.cli.documents.base import Partition
 from ballast.executor.driver import events
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.machine.notes import code_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def document_of(event: events.RunEvent) -> Document | None:
             found = _waiting(verdicts)
         case events.Progressed(progress):
             found = _progress(progress)
-        case Note(code):
+        case RunNote(code):
             found = runs.RunNote(code=code, parameters=event.parameters, text=str(event))
         case events.RunEnded(result):
             found = _run_end(result)

@@ -80,7 +80,7 @@ def sentence(event: RunEvent) -> str | None:
     """An event worth a line, as text."""
     from ballast.core.plan.work import work_of
     from ballast.executor.driver import events
-    from ballast.executor.driver.notes import Note
+    from ballast.executor.driver.notes import RunNote
     from ballast.executor.machine.stages import Failed, Stalled
 
     match event:
@@ -98,7 +98,7 @@ def sentence(event: RunEvent) -> str | None:
         case events.Refusing(verdicts):
             more = f" (and {len(verdicts) - 1} more)" if len(verdicts) > 1 else ""
             return f"Waiting: {verdicts[0]}{more}" if verdicts else "The guards no longer refuse."
-        case Note():
+        case RunNote():
             return str(event)
     return None
 

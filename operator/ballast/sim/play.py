@@ -21,7 +21,7 @@ from ballast.core.what_if.loss import Health, health_of
 from ballast.core.wording import human_bytes, human_many
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Ending, Refusing, RunEvent
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Holder
 from ballast.sim.clock import SimClock
@@ -191,7 +191,7 @@ class _Player:
                 self.heard[verdict.code] += 1
                 if self.heard[verdict.code] <= OF_A_KIND:
                     self._tell(f"{verdict.subject} waits: {verdict}")
-        elif isinstance(event, Note):
+        elif isinstance(event, RunNote):
             text = str(event)
             self.heard[text] += 1
             if self.heard[text] == 1 and len(self.heard) < NOTES:

@@ -19,7 +19,7 @@ from ballast.errors import BallastError, Fenced, Refused, UsageError
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Listener, RunResult
 from ballast.executor.driver.inbound import Gauge
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.pace import Pace, measurable, pace_of, with_growth
 from ballast.executor.journal.history import History, load_summaries
 from ballast.executor.journal.ledger import load_ledger
@@ -109,7 +109,7 @@ def writer(
             _answer_own(log, request_id)
         records = log.read()
         if listener is not None and find_restart(records) is not None:
-            listener.hear(Note("journal-begun-again"))
+            listener.hear(RunNote("journal-begun-again"))
         if say is not None and is_paused(records):
             say("Ballast is paused on the page; this command goes on all the same.")
     except BaseException:

@@ -13,7 +13,7 @@ from ballast.core.cluster.drain import Drain
 from ballast.core.throttles import EVERYTHING, LISTS, DesiredThrottles, LedgerEntry, Setting, is_theirs, parse_list
 from ballast.core.throttles.stale import FoundThrottle, all_settings
 from ballast.daemon.acting.drain_records import drains_in
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.ledger import (
     BY_HAND,
     Throttler,
@@ -111,7 +111,7 @@ def _settle(own: Writer, desired: DesiredThrottles, ledger: Mapping[Setting, Led
         topic_ids=load_topic_ids(records, BY_HAND),
     )
     alive = cluster.snapshot(log_dirs=False, configs=False).alive
-    notes: list[Note] = []
+    notes: list[RunNote] = []
     free = {s: v for s, v in desired.items() if s not in busy}
     failed = throttler.settle(free, alive, write, notes.append)
     return [*list_unrestored({**busy, **failed}), *map(str, notes)]

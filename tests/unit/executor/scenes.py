@@ -13,7 +13,7 @@ from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Performing, RunEvent, RunResult
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.machine.notes import code_of
 from ballast.executor.machine.transitions import EffectKind
 from ballast.ports.journal import Holder
@@ -86,7 +86,7 @@ def reasons(result: RunResult) -> list[tuple[str | None, dict[str, Any]]]:
     return [(code_of(e.why), {} if e.why is None else e.why.parameters) for e in result.endings]
 
 
-def fail(note: Note) -> None:
+def fail(note: RunNote) -> None:
     """Nothing is to be told."""
     pytest.fail(str(note))
 

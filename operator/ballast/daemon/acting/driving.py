@@ -22,7 +22,7 @@ from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
 from ballast.executor.driver.look import FullReading, no_reading
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.ledger import list_unrestored
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Progress
@@ -178,7 +178,7 @@ class DriverRunController:
         elif isinstance(event, Paced):
             for line in event.pace.lines():
                 say(log, line)
-        elif isinstance(event, Note):
+        elif isinstance(event, RunNote):
             self._note = str(event)
             say(log, self._note)
         elif isinstance(event, RunEnded):

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.term import OneTerm
 from ballast.executor.journal.pause import (
     NOT_PAUSED,
@@ -60,7 +60,7 @@ class ReceivedRequest(NamedTuple):
 
     asked: CommandRequested | None
     """None: leave the run to another process."""
-    note: Note
+    note: RunNote
     records: tuple[Record, ...] = ()
     """What the journal keeps of it, where it is meant for every run from now on."""
 
@@ -78,10 +78,10 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
         if request.kind == "take-over" and is_forgotten(request, now_ms):
             journal.answer(request.id, FORGOTTEN, refused=True)
         elif request.kind == "take-over":
-            yield ReceivedRequest(None, Note("take-over", {"by": request.by}))
+            yield ReceivedRequest(None, RunNote("take-over", {"by": request.by}))
             journal.answer(request.id, f"run {run_id} is left for you")
         elif run is not None and request.kind in _COMMANDS:
-            note = Note("asked", {"by": request.by, "command": request.kind})
+            note = RunNote("asked", {"by": request.by, "command": request.kind})
             yield ReceivedRequest(CommandRequested(Command(request.kind), sign(request)), note)
             journal.answer(request.id, told_done(request, run_id))
         elif request.kind in _SWITCH and is_expired(request, now_ms):
@@ -89,13 +89,13 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
         elif request.kind == Command.PAUSE:
             pause = pause_of(request)
             asked = CommandRequested(Command.PAUSE, sign(request))
-            yield ReceivedRequest(asked, Note("paused", {"by": asked.by}), (pause_record(pause),))
+            yield ReceivedRequest(asked, RunNote("paused", {"by": asked.by}), (pause_record(pause),))
             journal.answer(request.id, told_paused(pause))
         elif request.kind == Command.RESUME and not is_paused(journal.read()):
             journal.answer(request.id, NOT_PAUSED)
         elif request.kind == Command.RESUME:
             asked = CommandRequested(Command.RESUME, sign(request))
-            yield ReceivedRequest(asked, Note("resumed", {"by": asked.by}), resume_records())
+            yield ReceivedRequest(asked, RunNote("resumed", {"by": asked.by}), resume_records())
             journal.answer(request.id, told_resumed(request.by))
         elif request.kind in _DAEMONS:
             holder = journal.holder()

@@ -39,7 +39,7 @@ from ballast.executor.driver.events import (
 from ballast.executor.driver.inbound import Gauge
 from ballast.executor.driver.journal_replication import keep_replicated
 from ballast.executor.driver.look import FullReading, Looker, no_reading
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.pace import measurable, pace_of, with_growth
 from ballast.executor.driver.pauses import is_transient, pause_until_next_s, wait, wait_until_listings_agree
 from ballast.executor.driver.recheck import first_failures, recheck
@@ -177,7 +177,7 @@ class Driver:
             )
         run = replace(new_run(run_id, plan, policy, self._now(), undoes=undoes), unclean=unclean)
         if self._leave.is_set():
-            self._note(Note("not-begun", {"run": run_id}))
+            self._note(RunNote("not-begun", {"run": run_id}))
             result = summary(run, "not-begun", 0.0)
             self._listener.hear(RunEnded(result))
             return result
@@ -269,7 +269,7 @@ class Driver:
         self._run, self._written, self._waits_for = run, run, ""
         self._listener.hear(RunBegan(run, resumed))
         if self.paused_by:
-            self._note(Note("paused", {"by": self.paused_by}))
+            self._note(RunNote("paused", {"by": self.paused_by}))
             self.ask(Command.PAUSE, run=run.id, by=self.paused_by)
         looker = self._looker
         assert looker is not None
@@ -298,7 +298,7 @@ class Driver:
             except (Unavailable, Refused) as failure:
                 if not is_transient(failure) or self._clock.monotonic_s() - heard_s > self._endures_s:
                     raise
-                self._note(Note("tried-again", {"error": failure.id, "message": failure.message}))
+                self._note(RunNote("tried-again", {"error": failure.id, "message": failure.message}))
                 pause_s = min(max(pause_s * 2, run.policy.poll_s), BACK_OFF_S)
             self._listener.hear(Progressed(speed.read(self._current, self._clock.monotonic_s())))
         result = replace(self._result(began_s), paused_by=self.paused_by)
@@ -316,7 +316,7 @@ class Driver:
             if meant in {None, self._current.id}:
                 self._feed(asked)
             else:
-                self._note(Note("asked-too-late", {"command": asked.command, "run": meant}))
+                self._note(RunNote("asked-too-late", {"command": asked.command, "run": meant}))
 
     @property
     def _current(self) -> Run:
@@ -326,7 +326,7 @@ class Driver:
     def _now(self) -> Now:
         return Now(self._clock.now_ms(), self._clock.monotonic_s())
 
-    def _note(self, of: Note) -> None:
+    def _note(self, of: RunNote) -> None:
         self._listener.hear(of)
 
     def _doing(self) -> str:
@@ -371,7 +371,9 @@ class Driver:
             return Unanswered(effect, lost.message)
         except (Unavailable, Refused) as failure:
             if is_transient(failure):
-                self._note(Note("unanswered", {"effect": effect.kind, "error": failure.id, "message": failure.message}))
+                self._note(
+                    RunNote("unanswered", {"effect": effect.kind, "error": failure.id, "message": failure.message})
+                )
                 return Unanswered(effect, failure.message)
             if isinstance(failure, Refused):
                 raise
@@ -431,7 +433,7 @@ class Driver:
         try:
             records = self._journal.read()
         except Unavailable as silence:
-            self._note(Note("journal-not-read", {"error": silence.id, "message": str(silence)}))
+            self._note(RunNote("journal-not-read", {"error": silence.id, "message": str(silence)}))
             return
         if old := expire(records):
             self._journal.append(old)
@@ -458,7 +460,7 @@ class Driver:
         for request, why in self._journal.skipped_requests().items():
             if request not in self._not_read:
                 self._not_read.add(request)
-                self._note(Note("request-not-read", {"request": request, "message": why}))
+                self._note(RunNote("request-not-read", {"request": request, "message": why}))
 
     def _measure_once(self) -> None:
         """Before the first throttled move: what do producers write, and at which rates does that let the run begin?"""
@@ -484,7 +486,7 @@ class Driver:
                 raise
             failure = silence
         run = self._current
-        self._note(Note("not-in-journal", {"run": run.id, "error": failure.id, "message": failure.message}))
+        self._note(RunNote("not-in-journal", {"run": run.id, "error": failure.id, "message": failure.message}))
         self._keeping.tell_restore_commands()
         return self._leave_run(run, began_s, by_hand=tuple(self.restore_commands()))
 
@@ -510,7 +512,7 @@ class Driver:
                     self._throttler.ledger, Outcome(ok=False, code="NO_ANSWER", message=silence.message)
                 )
         for setting, outcome in owed.items():
-            self._note(Note("throttle-not-removed-now", {"setting": str(setting), "outcome": outcome}))
+            self._note(RunNote("throttle-not-removed-now", {"setting": str(setting), "outcome": outcome}))
         return replace(
             summary(run, run.status.value, self._clock.monotonic_s() - began_s), throttles_to_restore=tuple(owed)
         )

@@ -10,10 +10,9 @@ from ballast.core.guards import Verdict
 from ballast.core.plan.work import Work
 from ballast.core.throttles import Setting
 from ballast.core.wording import human_many
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.pace import Pace
-from ballast.executor.machine.notes import Note as MoveNote
-from ballast.executor.machine.notes import text_of
+from ballast.executor.machine.notes import MoveNote, text_of
 from ballast.executor.machine.progress import Progress
 from ballast.executor.machine.run import Run
 from ballast.executor.machine.stages import Stage
@@ -79,7 +78,7 @@ class Paced:
     pace: Pace
 
 
-RunEvent = RunBegan | Paced | MoveChanged | Performing | Refusing | Progressed | Note | RunEnded
+RunEvent = RunBegan | Paced | MoveChanged | Performing | Refusing | Progressed | RunNote | RunEnded
 
 
 class Listener(Protocol):

@@ -15,7 +15,7 @@ import numpy as np
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.plan import Plan
 from ballast.errors import BallastError, Fenced
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.term import OneTerm
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record
@@ -36,7 +36,7 @@ def keep_replicated(
     clock: Clock,
     *,
     plan: Plan,
-    note: Callable[[Note], None],
+    note: Callable[[RunNote], None],
     leaving: Callable[[], bool] = lambda: False,
 ) -> None:
     """Add the replicas that the journal's topics lack, then raise their min ISR with them.
@@ -57,9 +57,9 @@ def keep_replicated(
             outcomes = cluster.alter_reassignments(wanted, allow_replication_factor_change=True)
             for name, outcome in outcomes.items():
                 if outcome.ok:
-                    note(Note("journal-replicated", {"topic": name.topic, "replicas": wanted[name]}))
+                    note(RunNote("journal-replicated", {"topic": name.topic, "replicas": wanted[name]}))
                 else:
-                    note(Note("journal-not-replicated", {"topic": name.topic, "outcome": outcome}))
+                    note(RunNote("journal-not-replicated", {"topic": name.topic, "outcome": outcome}))
                     begun.pop(name.topic)
         if begun and _wait_until_in_sync(cluster, journal, clock, begun, leaving):
             _raise_min_isr(cluster, journal, begun)
@@ -67,7 +67,7 @@ def keep_replicated(
     except Fenced:
         raise
     except BallastError as failure:
-        note(Note("journal-replicas-kept", {"error": failure.id, "message": failure.message}))
+        note(RunNote("journal-replicas-kept", {"error": failure.id, "message": failure.message}))
 
 
 def emptied_brokers(plan: Plan) -> frozenset[int]:

@@ -57,7 +57,7 @@ def why(outcome: Outcome) -> str:
     return (outcome.message or outcome.code).rstrip(".")
 
 
-class Note(Message):
+class RunNote(Message):
     """Something that a person should know of the run."""
 
     __slots__ = ()

@@ -11,7 +11,7 @@ from typing import Final
 
 from ballast.core.throttles import DesiredThrottles, Setting
 from ballast.errors import JournalLost, Refused, Unavailable
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.term import OneTerm
 from ballast.executor.journal.ledger import Throttler, merge
 from ballast.executor.machine.decide import wanted_throttle
@@ -34,7 +34,7 @@ class JournalKeeping:
         self,
         journal: Journal | OneTerm,
         clock: Clock,
-        note: Callable[[Note], None],
+        note: Callable[[RunNote], None],
         restore_commands: Callable[[], list[str]],
     ) -> None:
         self._journal = journal
@@ -56,7 +56,7 @@ class JournalKeeping:
             self._keep_silence(silence)
             return False
         if self._told:
-            self._note(Note("journal-answers"))
+            self._note(RunNote("journal-answers"))
         self._silent_since_s, self._told = None, False
         return True
 
@@ -66,7 +66,9 @@ class JournalKeeping:
         if self._told or now - since < SILENCE_S:
             return
         self._told = True
-        self._note(Note("journal-silent", {"silent_s": now - since, "error": silence.id, "message": silence.message}))
+        self._note(
+            RunNote("journal-silent", {"silent_s": now - since, "error": silence.id, "message": silence.message})
+        )
         self.tell_restore_commands()
 
     def require_in_time(self, began_s: float) -> None:
@@ -89,7 +91,7 @@ class JournalKeeping:
         Where another part of this process makes it again, the loss is raised.
         """
         if self.gone is None or self.gone.how != lost.how:
-            self._note(Note("journal-lost", {"how": lost.how, "message": str(lost)}))
+            self._note(RunNote("journal-lost", {"how": lost.how, "message": str(lost)}))
             self.tell_restore_commands()
         self.gone = lost
         if not alone:
@@ -99,23 +101,23 @@ class JournalKeeping:
         try:
             self._journal.remake()
         except (Unavailable, JournalLost) as failure:
-            self._note(Note("journal-not-recreated", {"error": failure.id, "message": failure.message}))
+            self._note(RunNote("journal-not-recreated", {"error": failure.id, "message": failure.message}))
         else:
             self.gone = None
-            self._note(Note("journal-recreated"))
+            self._note(RunNote("journal-recreated"))
         return True
 
     def tell_restore_commands(self) -> None:
         """Tell the commands by which a person restores the throttle settings, should this process end."""
         commands = self._restore_commands()
         if commands:
-            self._note(Note("restore-by-hand"))
+            self._note(RunNote("restore-by-hand"))
         for command in commands:
-            self._note(Note("restore-command", {"command": command}))
+            self._note(RunNote("restore-command", {"command": command}))
 
 
 def restore_from_memory(
-    cluster: Cluster, throttler: Throttler, run: Run, others: DesiredThrottles, note: Callable[[Note], None]
+    cluster: Cluster, throttler: Throttler, run: Run, others: DesiredThrottles, note: Callable[[RunNote], None]
 ) -> None:
     """Restore the throttle settings that no move in progress needs: without a journal no other process can."""
     owed: dict[Setting, Outcome] = {}
@@ -126,6 +128,6 @@ def restore_from_memory(
         needed = merge({} if run.ended else wanted_throttle(run, alive), others)
         owed = throttler.settle(needed, alive, lambda _records: None, note)
     except (Unavailable, Refused) as failure:
-        note(Note("throttles-not-removed", {"error": failure.id, "message": failure.message}))
+        note(RunNote("throttles-not-removed", {"error": failure.id, "message": failure.message}))
     for setting, outcome in owed.items():
-        note(Note("throttle-not-removed", {"setting": str(setting), "outcome": outcome}))
+        note(RunNote("throttle-not-removed", {"setting": str(setting), "outcome": outcome}))

@@ -10,7 +10,7 @@ from ballast.core.cluster import ConfigValue, TopicPartition
 from ballast.core.document import Reader
 from ballast.core.throttles import LISTS, DesiredThrottles, LedgerEntry, Op, Setting, Settlement, parse_list, settle
 from ballast.errors import Refused
-from ballast.executor.driver.notes import Note, why
+from ballast.executor.driver.notes import RunNote, why
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource, Outcome
 from ballast.ports.journal import Record, read_record
 from ballast.ports.time import Clock
@@ -151,7 +151,7 @@ class Throttler:
         desired: DesiredThrottles,
         alive: Collection[int],
         write: Callable[[list[Record]], None],
-        note: Callable[[Note], None],
+        note: Callable[[RunNote], None],
     ) -> dict[Setting, Outcome]:
         """Make the settings stand as aimed and everything else of ours be gone; answers what could not be changed.
 
@@ -172,7 +172,7 @@ class Throttler:
         touched: Collection[Setting],
         alive: Collection[int],
         write: Callable[[list[Record]], None],
-        note: Callable[[Note], None],
+        note: Callable[[RunNote], None],
     ) -> tuple[dict[Setting, Outcome], set[Setting]]:
         """One reading and what follows from it: what could not be changed, and lists that are to be looked at again."""
         unreachable = {s for s in touched if s.kind == "broker" and s.name and int(s.name) not in alive}
@@ -206,12 +206,12 @@ class Throttler:
             keep_existing_rates=self.keep_existing_rates,
         )
         for setting, value in settlement.taken_over.items():
-            note(Note("throttle-changed-externally", {"setting": str(setting), "value": value}))
+            note(RunNote("throttle-changed-externally", {"setting": str(setting), "value": value}))
         failed |= self._send(settlement, write)
         return failed, settlement.unsettled - failed.keys()
 
     def _on_same_topics(
-        self, desired: DesiredThrottles, write: Callable[[list[Record]], None], note: Callable[[Note], None]
+        self, desired: DesiredThrottles, write: Callable[[list[Record]], None], note: Callable[[RunNote], None]
     ) -> DesiredThrottles:
         """The desired throttles without topics that are other ones by now; what was owed on the old ones went with them."""
         named = sorted({s.name for s in (*desired, *self.ledger) if s.kind == "topic"})
@@ -219,7 +219,7 @@ class Throttler:
         ids = {n.topic: state.topic_id for n, state in seen.items() if state.topic_id is not None}
         others = {t for t, id_ in ids.items() if self.topic_ids.get(t, id_) != id_}
         for topic in sorted(others):
-            note(Note("throttle-topic-recreated", {"topic": topic}))
+            note(RunNote("throttle-topic-recreated", {"topic": topic}))
             for setting in [s for s in self.ledger if s.kind == "topic" and s.name == topic]:
                 self._strike(setting, write)
         if self.kind == BY_HAND:
@@ -243,7 +243,7 @@ class Throttler:
         desired: DesiredThrottles,
         touched: set[Setting],
         write: Callable[[list[Record]], None],
-        note: Callable[[Note], None],
+        note: Callable[[RunNote], None],
     ) -> tuple[DesiredThrottles, Mapping[ConfigResource, Mapping[str, ConfigValue]]]:
         """What stands, read until it shows what this process has set itself, and the desired throttles of the topics that it was read of.
 

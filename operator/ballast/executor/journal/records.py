@@ -20,7 +20,7 @@ from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document import Reader
 from ballast.core.plan import Move, Reason
 from ballast.errors import Refused
-from ballast.executor.machine.notes import Note, code_of, journaled_note, text_of
+from ballast.executor.machine.notes import MoveNote, code_of, journaled_note, text_of
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import done_of, total_of
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Status
@@ -174,7 +174,7 @@ def dump_election(run: Run, name: TopicPartition, e: ElectionRun) -> Record:
     )
 
 
-def _dump_note(note: Note | None) -> dict[str, Any]:
+def _dump_note(note: MoveNote | None) -> dict[str, Any]:
     """Its sentence, which every version reads, and what it is made of."""
     value: dict[str, Any] = {"detail": text_of(note)}
     if note is not None and (code := code_of(note)) is not None:
@@ -182,7 +182,7 @@ def _dump_note(note: Note | None) -> dict[str, Any]:
     return value
 
 
-def _note(r: Reader) -> Note | None:
+def _note(r: Reader) -> MoveNote | None:
     text = r.text("detail")
     return journaled_note(text, r.text("code"), r.mapping("values")) if r.has("code") else journaled_note(text)
 

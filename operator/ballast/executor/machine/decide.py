@@ -20,7 +20,7 @@ from ballast.core.throttles import (
     brokers_involved,
     entries,
 )
-from ballast.executor.machine.notes import Note, note
+from ballast.executor.machine.notes import MoveNote, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import find_misplaced
 from ballast.executor.machine.relocation import is_given_up, stop_copies
@@ -120,7 +120,7 @@ def _cancel(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
 
 def _why_not_cancel(
     name: TopicPartition, back: tuple[int, ...], state: PartitionState, picture: Picture
-) -> Note | None:
+) -> MoveNote | None:
     """Why the move is not cancelled now: the old replicas would have no leader, or refuse writes that are taken; None where it may be."""
     if not guards.cancel_is_safe(back, state.isr, picture.alive):
         return note("cancel-unsafe", replicas=back)

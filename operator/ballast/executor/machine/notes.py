@@ -116,7 +116,7 @@ BETWEEN_LOG_DIRS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class MoveNote:
     """One reason."""
 
     code: str
@@ -138,25 +138,25 @@ class Note:
         return _CATALOGUE.say(template, self.values)
 
 
-def note(code: str, **values: Value) -> Note:
+def note(code: str, **values: Value) -> MoveNote:
     """A note of this code, which ``SENTENCES`` has."""
     if code not in SENTENCES:
         raise ValueError(f"{code} is not a note")
-    return Note(code, values)
+    return MoveNote(code, values)
 
 
-def journaled_note(text: str, code: str = JOURNALED, values: Mapping[str, Any] | None = None) -> Note | None:
+def journaled_note(text: str, code: str = JOURNALED, values: Mapping[str, Any] | None = None) -> MoveNote | None:
     """The note that a record of the journal tells; None where it tells none."""
     figures = {k: tuple(v) if isinstance(v, list) else v for k, v in (values or {}).items()}
-    return Note(code, figures, text) if text else None
+    return MoveNote(code, figures, text) if text else None
 
 
-def code_of(of: Note | None) -> str | None:
+def code_of(of: MoveNote | None) -> str | None:
     """Its code; None without one, or where an old record tells the sentence alone."""
     return None if of is None or of.code == JOURNALED else of.code
 
 
-def text_of(of: Note | None) -> str:
+def text_of(of: MoveNote | None) -> str:
     """Its sentence; empty without one."""
     return "" if of is None else str(of)
 

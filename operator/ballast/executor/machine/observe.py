@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
-from ballast.executor.machine.notes import Note, note
+from ballast.executor.machine.notes import MoveNote, note
 from ballast.executor.machine.observation import Picture, target
 from ballast.executor.machine.patience import mark, overdue
 from ballast.executor.machine.relocation import brokers_seen_with_copy, count_log_dir_bytes, find_lost_copy
@@ -145,7 +145,7 @@ def _fail_overridden(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     return move_to(m, Failed("overridden"), now, _replicas_note(m, "overridden", other))
 
 
-def _replicas_note(m: MoveRun, code: str, replicas: tuple[int, ...]) -> Note:
+def _replicas_note(m: MoveRun, code: str, replicas: tuple[int, ...]) -> MoveNote:
     """A note on the replicas of its partition."""
     return note(code, partition=str(m.move.name), replicas=replicas)
 

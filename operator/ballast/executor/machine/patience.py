@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from ballast.executor.machine.notes import Note, note
+from ballast.executor.machine.notes import MoveNote, note
 from ballast.executor.machine.run import MoveRun, Now, Run
 from ballast.executor.machine.scheduling.speeds import broker_rates
 from ballast.executor.machine.stages import Copying, InFlight, Moving, Relocating
@@ -94,7 +94,7 @@ def mark(m: MoveRun, stage: StageT, now: Now, *, anew: bool = False) -> StageT:
     return replace(stage, mark_left_bytes=left) if left > stage.mark_left_bytes else stage
 
 
-def overdue(run: Run, m: MoveRun, stage: Copying, leader: int, now: Now) -> Note | None:
+def overdue(run: Run, m: MoveRun, stage: Copying, leader: int, now: Now) -> MoveNote | None:
     """Why this move is over its time, with the arithmetic; None while it is not."""
     passed = now.s - stage.mark_s
     if passed < run.policy.timeout_floor_s or passed < (allowed := allowed_s(run, m, stage, leader)):

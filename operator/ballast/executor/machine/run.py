@@ -17,7 +17,7 @@ from ballast.core.guards import Verdict
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import DesiredThrottles
 from ballast.core.throttles.pace import bytes_by_broker
-from ballast.executor.machine.notes import Note, text_of
+from ballast.executor.machine.notes import MoveNote, text_of
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.stages import Copying, Ended, Planned, Relocating, Stage, Stalled, Submitted, Throttled
 
@@ -72,7 +72,7 @@ class MoveRun:
     stage: Stage = WAITING
     attempts: int = 0
     """Submissions and orders to log dirs so far; while restoring, of the old order."""
-    note: Note | None = None
+    note: MoveNote | None = None
     """Why it is where it is: the broker's words, the cause of a stall."""
     since_ms: int = 0
     """Wall time at which it entered its stage."""
@@ -151,7 +151,7 @@ class ElectionRun:
 
     stage: ElectionStage = ElectionStage.WAITING
     attempts: int = 0
-    note: Note | None = None
+    note: MoveNote | None = None
     retry_at_s: float = 0.0
 
     @property

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.log_ends import lag
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting, shortfall
-from ballast.executor.machine.notes import Note, note
+from ballast.executor.machine.notes import MoveNote, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.run import MoveRun, Run
 from ballast.executor.machine.stages import Relocating
@@ -39,7 +39,7 @@ class _Case(NamedTuple):
     run: Run
     m: MoveRun
     picture: Picture
-    too_slow: Note | None
+    too_slow: MoveNote | None
     """The arithmetic of a move that does copy, and is over its time all the same."""
 
     @property
@@ -70,13 +70,13 @@ def is_broken(m: MoveRun, picture: Picture) -> bool:
     return False
 
 
-def stall_cause(run: Run, m: MoveRun, picture: Picture, *, too_slow: Note | None = None) -> Note:
+def stall_cause(run: Run, m: MoveRun, picture: Picture, *, too_slow: MoveNote | None = None) -> MoveNote:
     """The first cause that the picture proves."""
     case = _Case(run, m, picture, too_slow)
     return next(cause for judge in _JUDGES if (cause := judge(case)) is not None)
 
 
-def _log_dir_copy(case: _Case) -> Note | None:
+def _log_dir_copy(case: _Case) -> MoveNote | None:
     """Causes of a copy between log dirs, which needs nothing but its own broker."""
     m, picture = case.m, case.picture
     if not isinstance(m.stage, Relocating):
@@ -95,7 +95,7 @@ def _log_dir_copy(case: _Case) -> Note | None:
     )
 
 
-def _brokers(case: _Case) -> Note | None:
+def _brokers(case: _Case) -> MoveNote | None:
     m, picture = case.m, case.picture
     for broker in m.move.adding:
         if broker not in picture.alive:
@@ -111,7 +111,7 @@ def _brokers(case: _Case) -> Note | None:
     return None
 
 
-def _disks(case: _Case) -> Note | None:
+def _disks(case: _Case) -> MoveNote | None:
     m = case.m
     for broker in m.move.adding:
         logs = (case.picture.logs or {}).get(broker)
@@ -128,7 +128,7 @@ def _disks(case: _Case) -> Note | None:
     return None
 
 
-def _throttle(case: _Case) -> Note | None:
+def _throttle(case: _Case) -> MoveNote | None:
     applied = case.run.applied or {}
     rates = {}
     for broker in (*case.m.move.old, *case.m.move.adding):
@@ -143,14 +143,14 @@ def _throttle(case: _Case) -> Note | None:
     return note("throttle-too-low", lack=lack, theirs=lack.broker in case.picture.rates_of_others)
 
 
-def _not_created(case: _Case) -> Note | None:
+def _not_created(case: _Case) -> MoveNote | None:
     for broker in case.m.move.adding:
         if case.copies(broker) == ():
             return note("not-created", broker=broker, partition=case.name)
     return None
 
 
-def _not_admitted(case: _Case) -> Note | None:
+def _not_admitted(case: _Case) -> MoveNote | None:
     m = case.m
     outside = [b for b in m.move.adding if b not in case.state.isr]
     if not outside or not all(case.copies(b) for b in m.move.adding):
@@ -164,11 +164,11 @@ def _not_admitted(case: _Case) -> Note | None:
     return note("not-admitted", broker=outside[0], leader=case.state.leader, partition=case.name)
 
 
-def _slow(case: _Case) -> Note | None:
+def _slow(case: _Case) -> MoveNote | None:
     return case.too_slow
 
 
-def _fetch_errors(case: _Case) -> Note:
+def _fetch_errors(case: _Case) -> MoveNote:
     m = case.m
     return note(
         "fetch-errors",
@@ -181,7 +181,7 @@ def _fetch_errors(case: _Case) -> Note:
     )
 
 
-_JUDGES: Final[tuple[Callable[[_Case], Note | None], ...]] = (
+_JUDGES: Final[tuple[Callable[[_Case], MoveNote | None], ...]] = (
     _log_dir_copy,
     _brokers,
     _disks,

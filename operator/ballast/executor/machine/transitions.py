@@ -14,7 +14,7 @@ from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import DesiredThrottles
-from ballast.executor.machine.notes import Note
+from ballast.executor.machine.notes import MoveNote
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now
 from ballast.executor.machine.stages import (
     Cancelling,
@@ -150,7 +150,7 @@ OUTCOMES: Final[Mapping[str, str]] = {
 """Every outcome a move can end with besides plain success, and what it means."""
 
 
-def move_to(m: MoveRun, stage: Stage, now: Now, why: Note | None = None) -> MoveRun:
+def move_to(m: MoveRun, stage: Stage, now: Now, why: MoveNote | None = None) -> MoveRun:
     """The move in its next stage; a transition that the table does not have is a bug."""
     if (type(m.stage), type(stage)) not in TRANSITIONS:
         raise ValueError(f"{m.move.name}: no transition {m.stage.code} → {stage.code}")
@@ -162,7 +162,9 @@ def move_to(m: MoveRun, stage: Stage, now: Now, why: Note | None = None) -> Move
     return replace(m, stage=stage, note=why, since_ms=now.ms, entered_s=now.s, down_since_s=None)
 
 
-def elect_to(e: ElectionRun, stage: ElectionStage, why: Note | None = None, *, retry_at_s: float = 0.0) -> ElectionRun:
+def elect_to(
+    e: ElectionRun, stage: ElectionStage, why: MoveNote | None = None, *, retry_at_s: float = 0.0
+) -> ElectionRun:
     """The election in its next stage."""
     if (e.stage, stage) not in ELECTION_TRANSITIONS:
         raise ValueError(f"no transition {e.stage} → {stage}")

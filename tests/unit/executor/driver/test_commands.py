@@ -11,7 +11,7 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 from ballast.core.plan import Move, Plan
 from ballast.errors import Unavailable
 from ballast.executor.driver.events import MoveChanged, RunEnded
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.pause import Pause, find_pause
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.step import Command
@@ -36,9 +36,9 @@ def one_move(s: Scene, topic: str = T) -> Plan:
     return s.plan(Move(topic, 0, (1, 2), (3, 2), 100 * MB))
 
 
-def notes(s: Scene) -> list[Note]:
+def notes(s: Scene) -> list[RunNote]:
     """What the driver told."""
-    return [h for h in s.ears.heard if isinstance(h, Note)]
+    return [h for h in s.ears.heard if isinstance(h, RunNote)]
 
 
 def send_request(s: Scene, minutes_old: float, **body: object) -> None:
@@ -56,7 +56,7 @@ def test_a_run_that_is_to_leave_before_it_began_is_not_written_down() -> None:
     assert [h.result for h in s.ears.heard if isinstance(h, RunEnded)] == [result]
     assert list(s.journal.read()) == []
     assert s.cluster.reassignments() == {}
-    assert notes(s) == [Note("not-begun", {"run": "r"})]
+    assert notes(s) == [RunNote("not-begun", {"run": "r"})]
 
 
 def test_the_journals_own_copies_are_not_waited_for_by_one_that_leaves() -> None:
@@ -77,7 +77,7 @@ def test_a_command_that_comes_after_the_last_look_is_not_the_next_runs() -> None
     assert s.driver.execute(one_move(s), POLICY, run_id="first").status == "done"
     s.driver.ask(Command.CANCEL)
     assert s.driver.execute(one_move(s, "u"), POLICY, run_id="second").status == "done"
-    assert Note("asked-too-late", {"command": Command.CANCEL, "run": "first"}) in notes(s)
+    assert RunNote("asked-too-late", {"command": Command.CANCEL, "run": "first"}) in notes(s)
 
 
 def test_a_cancel_before_the_next_run_begins_is_for_that_run() -> None:
@@ -160,7 +160,7 @@ def test_a_pause_from_the_page_holds_the_run_of_a_command_until_it_is_resumed() 
         "go": ("Resumed by Ada.", False),
     }
     told = [n for n in notes(s) if n.code in {"paused", "resumed"}]
-    assert told == [Note("paused", {"by": "Ada: release"}), Note("resumed", {"by": "Ada"})]
+    assert told == [RunNote("paused", {"by": "Ada: release"}), RunNote("resumed", {"by": "Ada"})]
 
 
 def paused_ms(s: Scene) -> int:
@@ -241,8 +241,8 @@ def test_a_cancel_is_told_while_the_page_pauses_the_run() -> None:
     s.world.clock.after(10, lambda: ask_page(s, "back", "cancel", run="r"))
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "cancelled"
     assert [n for n in notes(s) if n.code in {"paused", "asked"}] == [
-        Note("paused", {"by": "Ada"}),
-        Note("asked", {"by": "Ada", "command": "cancel"}),
+        RunNote("paused", {"by": "Ada"}),
+        RunNote("asked", {"by": "Ada", "command": "cancel"}),
     ]
 
 
@@ -277,7 +277,7 @@ def test_a_request_that_cannot_be_read_is_told_once() -> None:
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
     why = "The journal was written by a newer Ballast (version 99; this one reads 1)."
     assert [n for n in notes(s) if n.code == "request-not-read"] == [
-        Note("request-not-read", {"request": "q", "message": why})
+        RunNote("request-not-read", {"request": "q", "message": why})
     ]
 
 
@@ -310,4 +310,4 @@ def test_a_run_that_has_ended_is_told_so_though_its_journal_cannot_be_read(monke
     assert (result.status, result.throttles_to_restore) == ("done", ())
     assert s.throttles() == {}
     told = {"error": "unavailable", "message": "A transaction does not end. Abort it."}
-    assert [n for n in notes(s) if n.code == "journal-not-read"] == [Note("journal-not-read", told)]
+    assert [n for n in notes(s) if n.code == "journal-not-read"] == [RunNote("journal-not-read", told)]

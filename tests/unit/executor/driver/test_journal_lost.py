@@ -13,7 +13,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import Unavailable
 from ballast.executor.driver.events import MoveChanged, RunEvent, RunResult
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now
@@ -30,11 +30,11 @@ class AtFirstMove:
     """Does something once, when the first move is in flight."""
 
     act: Callable[[], None] | None
-    notes: list[Note]
+    notes: list[RunNote]
 
     def hear(self, event: RunEvent) -> None:
         """Keep notes; act once."""
-        if isinstance(event, Note):
+        if isinstance(event, RunNote):
             self.notes.append(event)
         if self.act is not None and isinstance(event, MoveChanged) and isinstance(event.after, Moving):
             act, self.act = self.act, None
@@ -43,7 +43,7 @@ class AtFirstMove:
 
 def played(
     s: Scene, act: Callable[[], None], *, journal_lost: Literal["finish", "leave"] = "finish", rate: int = 3 * MB
-) -> tuple[RunResult, list[Note]]:
+) -> tuple[RunResult, list[RunNote]]:
     """A throttled run of two moves, one after the other; what came of it and what was told."""
     ears = AtFirstMove(act, [])
     s.driver.listen(ears)
@@ -53,7 +53,7 @@ def played(
     return s.driver.execute(plan, policy, run_id="r"), ears.notes
 
 
-def commands(notes: list[Note]) -> set[str]:
+def commands(notes: list[RunNote]) -> set[str]:
     """What was told to be typed."""
     return {n.values["command"] for n in notes if n.code == "restore-command"}
 

@@ -9,7 +9,7 @@ from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, Topi
 from ballast.core.plan import Move, Plan
 from ballast.executor.driver.events import MoveChanged, RunEvent
 from ballast.executor.driver.journal_replication import KEY, MIN_ISR, emptied_brokers, lacking
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.stages import Planned
 from ballast.ports.cluster import ConfigResource
@@ -82,7 +82,7 @@ def test_a_journal_begun_on_one_broker_is_kept_on_three() -> None:
         resource = ConfigResource("topic", topic)
         assert s.cluster.configs([resource])[resource][MIN_ISR].value == "2"
     assert KEY not in {r.key for r in s.journal.read() if r.value is not None}
-    assert any(isinstance(h, Note) and h.code == "journal-replicated" for h in s.ears.heard)
+    assert any(isinstance(h, RunNote) and h.code == "journal-replicated" for h in s.ears.heard)
 
 
 def test_a_plan_for_the_journal_is_carried_out_as_it_was_made() -> None:

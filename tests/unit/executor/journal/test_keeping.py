@@ -10,7 +10,7 @@ from tests.unit.executor.scenes import Scene, T, fail, scene
 from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, Op, Setting
 from ballast.errors import AuthorizationFailed, JournalLost, Unavailable
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.keeping import SILENCE_S, STOOD_STILL_S, JournalKeeping, restore_from_memory
 from ballast.executor.journal.ledger import BELIEVED_S, Sent, Throttler, resource_of
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -18,7 +18,7 @@ from ballast.executor.machine.run import Now, Phase, Run, new_run, with_moves
 from ballast.executor.machine.stages import Moving
 from ballast.ports.cluster import ConfigChange
 
-COMMAND = Note("restore-command", {"command": "put it back"})
+COMMAND = RunNote("restore-command", {"command": "put it back"})
 RATE = Setting("broker", "1", FOLLOWER_RATE)
 EVERYBODY = {1, 2, 3, 4}
 
@@ -31,7 +31,7 @@ def s() -> Scene:
     return s
 
 
-def keeping(s: Scene, notes: list[Note]) -> JournalKeeping:
+def keeping(s: Scene, notes: list[RunNote]) -> JournalKeeping:
     """It owes one setting."""
     return JournalKeeping(s.journal, s.world.clock, notes.append, lambda: ["put it back"])
 
@@ -43,7 +43,7 @@ def run_of(s: Scene) -> Run:
 
 def test_a_silent_journal_is_told_once_and_so_is_its_return(s: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """After half a minute, with the commands; the next silence counts from its own beginning."""
-    notes: list[Note] = []
+    notes: list[RunNote] = []
     own = keeping(s, notes)
 
     def fall_silent(_: str) -> None:
@@ -97,7 +97,7 @@ def test_a_loss_is_told_once_until_it_is_another_one(
     s: Scene, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     """Each try to make the journal again is told, and that it succeeded."""
-    notes: list[Note] = []
+    notes: list[RunNote] = []
     own = keeping(s, notes)
 
     def fail() -> None:
@@ -148,7 +148,7 @@ def test_what_could_not_be_put_back_from_memory_is_told(s: Scene, monkeypatch: p
     s.world.clock.sleep(BELIEVED_S)
     s.world.kill(2)
     s.world.clock.sleep(60)
-    notes: list[Note] = []
+    notes: list[RunNote] = []
     restore_from_memory(s.cluster, throttler, run_of(s), {}, notes.append)
     assert [(n.code, n.values["setting"]) for n in notes] == [
         ("throttle-changed-externally", str(RATE)),
@@ -163,4 +163,4 @@ def test_what_could_not_be_put_back_from_memory_is_told(s: Scene, monkeypatch: p
     run = run_of(s)
     monkeypatch.setattr(s.cluster, "snapshot", fall_silent)
     restore_from_memory(s.cluster, throttler, run, {}, notes.append)
-    assert notes == [Note("throttles-not-removed", {"error": "unavailable", "message": "No answer."})]
+    assert notes == [RunNote("throttles-not-removed", {"error": "unavailable", "message": "No answer."})]

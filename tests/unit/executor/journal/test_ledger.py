@@ -11,7 +11,7 @@ from tests.unit.executor.scenes import Scene, T, fail, scene
 from ballast.core.cluster import ConfigValue, TopicPartition
 from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS, LedgerEntry, Op, Setting
 from ballast.errors import Refused
-from ballast.executor.driver.notes import Note
+from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.ledger import (
     BELIEVED_S,
     BY_HAND,
@@ -247,7 +247,7 @@ def test_a_topic_that_was_made_again_owes_nothing_of_the_old_one(kind: str) -> N
     assert present is not None
     throttler.topic_ids = {T: "old"}
     throttler.ledger = {on: LedgerEntry("7:7", frozenset({"0:1"}))}
-    aim, seen = {on: frozenset({"0:2"})}, list[Note]()
+    aim, seen = {on: frozenset({"0:2"})}, list[RunNote]()
     assert throttler._on_same_topics({**aim, RATE: frozenset({"5"})}, written.extend, seen.append) == (
         {RATE: {"5"}} if kind == RUNS else {**aim, RATE: {"5"}}
     )
@@ -305,10 +305,10 @@ def test_a_rate_that_another_user_took_over_is_told() -> None:
     assert throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, lambda _: None, fail) == {}
     s.cluster.alter_configs([ConfigChange(resource_of(RATE), FOLLOWER_RATE, "set", "7")])
     s.world.clock.sleep(BELIEVED_S)
-    notes: list[Note] = []
+    notes: list[RunNote] = []
     for _ in range(2):
         assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, notes.append) == {}
-    assert notes == [Note("throttle-changed-externally", {"setting": str(RATE), "value": "7"})]
+    assert notes == [RunNote("throttle-changed-externally", {"setting": str(RATE), "value": "7"})]
     assert list(s.throttles().values()) == ["7"]
 
 
@@ -384,15 +384,15 @@ def test_a_topic_that_is_made_again_between_two_looks_is_told(monkeypatch: pytes
     monkeypatch.setattr(
         s.cluster, "partitions", lambda names: {n: replace(p, topic_id=next(ids)) for n, p in read(names).items()}
     )
-    notes: list[Note] = []
+    notes: list[RunNote] = []
     assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, notes.append) == {}
-    assert notes == [Note("throttle-topic-recreated", {"topic": T})]
+    assert notes == [RunNote("throttle-topic-recreated", {"topic": T})]
     assert throttler.ledger == {}
 
 
 def being_made_again(
     s: Scene, monkeypatch: pytest.MonkeyPatch, ids: list[str | None]
-) -> tuple[Throttler, Setting, list[Note]]:
+) -> tuple[Throttler, Setting, list[RunNote]]:
     """Our list on a topic whose id is read as these, one after the other, the last one for ever; None: it is not there.
 
     Its settings are those of the new topic all along: its user's list has an entry that ours had as well.
@@ -420,7 +420,7 @@ def test_the_list_of_a_topic_that_is_made_again_while_it_is_read_stays_its_users
     s = scene()
     throttler, _, notes = being_made_again(s, monkeypatch, ids)
     assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, notes.append) == {}
-    assert notes == [Note("throttle-topic-recreated", {"topic": T})]
+    assert notes == [RunNote("throttle-topic-recreated", {"topic": T})]
     assert throttler.ledger == {}
     assert list(s.throttles().values()) == ["0:1,0:3"]
 

@@ -16,7 +16,7 @@ from ballast.core.plan import Move, Plan
 from ballast.core.throttles import RateShortfall
 from ballast.executor import machine
 from ballast.executor.journal.records import changes, dump_run, load_open_runs
-from ballast.executor.machine.notes import BETWEEN_LOG_DIRS, SENTENCES, Note, Value, code_of, note
+from ballast.executor.machine.notes import BETWEEN_LOG_DIRS, SENTENCES, MoveNote, Value, code_of, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -61,7 +61,7 @@ def test_every_note_has_a_sentence_that_takes_its_values(code: str) -> None:
     """Nothing of the template is left, and a figure that is unknown has words."""
     for template in filter(None, (SENTENCES[code], BETWEEN_LOG_DIRS.get(code))):
         names = {name.partition(".")[0] for _, name, _, _ in Formatter().parse(template) if name}
-        said = str(Note(code, {name: SAMPLES.get(name, 7) for name in names}))
+        said = str(MoveNote(code, {name: SAMPLES.get(name, 7) for name in names}))
         assert said
         assert not re.search(r"[{}]|None|<", said)
     assert "left" not in SENTENCES[code] or "{left:left}" in SENTENCES[code]

@@ -10,7 +10,7 @@ import pytest
 
 from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move
-from ballast.executor.machine.notes import Note, journaled_note, note
+from ballast.executor.machine.notes import MoveNote, journaled_note, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -79,7 +79,7 @@ def after(
     return observe(Run("r", "test", "c", POLICY, {NAME: m}, {}, **dict(run or {})), picture, NOW).moves[NAME]
 
 
-def seen_note(code: str, *replicas: int) -> Note:
+def seen_note(code: str, *replicas: int) -> MoveNote:
     """A note on the partition's replicas."""
     return note(code, partition="t-0", replicas=replicas)
 
@@ -318,7 +318,7 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
     ],
 )
 def test_each_stage_after_one_look(
-    stage: Stage, picture: Picture, known: dict[str, Any], expected: Stage, why: Note | None
+    stage: Stage, picture: Picture, known: dict[str, Any], expected: Stage, why: MoveNote | None
 ) -> None:
     """The stage, what is said of it, and since when it is in it."""
     m = after(stage, picture, **known)

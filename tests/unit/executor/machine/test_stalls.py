@@ -11,7 +11,7 @@ from tests.unit.executor.scenes import MB, T
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, RateShortfall, Setting
-from ballast.executor.machine.notes import Note, Value, note
+from ballast.executor.machine.notes import MoveNote, Value, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import MoveRun, Run
@@ -46,7 +46,7 @@ class Night:
     copied: int | None = 50 * MB
     inbound: float = 0.0
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
-    too_slow: Note | None = None
+    too_slow: MoveNote | None = None
     between_dirs: bool = False
     """Instead: its replica on broker 3 is to change its log dir there."""
 
@@ -61,7 +61,7 @@ class Night:
         found = self.note()
         return found.code, str(found)
 
-    def note(self) -> Note:
+    def note(self) -> MoveNote:
         """The same, as a value."""
         copies = {} if self.copied is None else {NAME: (ReplicaLog("/data/0", self.copied, 0),)}
         move = MoveRun(Move(T, 0, (1, 2), (3, 2), 100 * MB), stage=Moving(), total_bytes=100 * MB)
@@ -206,7 +206,7 @@ FETCHES: dict[str, Value] = {
         (Night(read=False), note("fetch-errors", **FETCHES)),
     ],
 )
-def test_a_cause_has_its_figures(night: Night, said: Note) -> None:
+def test_a_cause_has_its_figures(night: Night, said: MoveNote) -> None:
     """Just enough room is room, broker 0 is a leader, one record too few is no copy, and what was not read says nothing.
 
     A log dir whose room is unknown says nothing of the others; where it holds the copy, nothing is said.

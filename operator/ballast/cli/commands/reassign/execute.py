@@ -155,7 +155,7 @@ class StartWatch:
     def hear(self, event: RunEvent) -> None:
         """Count moves as they begin."""
         from ballast.executor.driver import events
-        from ballast.executor.driver.notes import Note
+        from ballast.executor.driver.notes import RunNote
         from ballast.executor.machine.stages import Failed, Planned, Submitted, Throttled
         from ballast.ports.journal import STANDS_ON
 
@@ -173,7 +173,7 @@ class StartWatch:
             case events.Paced(pace):
                 for line in pace.lines():
                     self._tell(line)
-            case Note():
+            case RunNote():
                 self._tell(str(event))
                 if event.code == "paused":
                     # All or nothing: what has not begun does not wait for the page here.
