@@ -12,7 +12,7 @@ from ballast.core.planner import Loads, PlannerPolicy
 from ballast.core.wording import human_brokers, human_many, human_time
 from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.context.view import Board
-from ballast.daemon.observing.patience import FailedDisks, Presence
+from ballast.daemon.observing.presence import FailedDisks, Presence
 from ballast.errors import Unavailable
 from ballast.executor.driver.look import FullReading
 from ballast.executor.machine.policy import ExecutionPolicy

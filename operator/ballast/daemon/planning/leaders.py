@@ -16,7 +16,7 @@ from ballast.core.wording import human_percent, human_time
 from ballast.daemon.acting.policy import ActionKind, BesideController, LivePolicy
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
-from ballast.daemon.observing.patience import Hysteresis
+from ballast.daemon.observing.presence import Hysteresis
 from ballast.daemon.observing.reading import Reading
 from ballast.ports.time import Clock
 

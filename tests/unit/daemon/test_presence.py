@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ballast.core.leadership import LeaderImbalance, tally
-from ballast.daemon.observing.patience import Hysteresis, Presence
+from ballast.daemon.observing.presence import Hysteresis, Presence
 
 
 def leaders(not_led: int, of: int = 100, threshold: float = 10) -> LeaderImbalance:
