@@ -12,9 +12,9 @@ from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError, Fenced, LockHeld, Refused, WrongCluster
 from ballast.executor.driver.term import OneTerm
 from ballast.executor.journal.records import load_runs
-from ballast.executor.machine.patience import next_end_s
 from ballast.executor.machine.run import Now, Run
 from ballast.executor.machine.stages import Cancelling, Moved, Restoring, Submitted, Unthrottled
+from ballast.executor.machine.time_limit import next_end_s
 from ballast.ports.cluster import ClusterReader
 from ballast.ports.journal import Journal
 from ballast.ports.time import Clock

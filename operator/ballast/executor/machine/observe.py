@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.executor.machine.notes import MoveNote, note
 from ballast.executor.machine.observation import Picture, target
-from ballast.executor.machine.patience import mark, overdue
 from ballast.executor.machine.relocation import brokers_seen_with_copy, count_log_dir_bytes, find_lost_copy
 from ballast.executor.machine.run import ElectionStage, MoveRun, Now, Phase, Run, with_moves
 from ballast.executor.machine.stages import (
@@ -32,6 +31,7 @@ from ballast.executor.machine.stages import (
     Verified,
 )
 from ballast.executor.machine.stalls import is_broken, stall_cause
+from ballast.executor.machine.time_limit import mark, overdue
 from ballast.executor.machine.transitions import elect_to, move_to
 from ballast.ports.cluster import Outcome, PartitionState
 

@@ -38,7 +38,7 @@ class Ended(Stage):
 
 @dataclass(frozen=True, slots=True)
 class Copying(InFlight):
-    """It is expected to copy, and has a time for that: see ``patience``."""
+    """It is expected to copy, and has a time for that: see ``time_limit``."""
 
     grown_at_s: float = 0.0
     """Monotonic time at which a destination was last seen to grow."""

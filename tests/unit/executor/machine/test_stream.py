@@ -9,10 +9,10 @@ from tests.unit.executor.scenes import MB, T, scene
 
 from ballast.core.plan import Move
 from ballast.core.plan.batches import Caps, Load, choose
-from ballast.executor.machine.patience import next_end_s
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import MoveRun, Now, Run
 from ballast.executor.machine.stages import Moving
+from ballast.executor.machine.time_limit import next_end_s
 
 CAPS = Caps(moves_in_per_broker=2, moves_out_per_broker=4, moves_in_cluster=100)
 RATES = dict.fromkeys(range(1, 7), 4 * MB)

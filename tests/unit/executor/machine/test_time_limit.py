@@ -12,7 +12,10 @@ from ballast.core.plan import Move
 from ballast.errors import UsageError
 from ballast.executor.driver.events import MoveChanged
 from ballast.executor.machine.notes import note
-from ballast.executor.machine.patience import (
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import MoveRun, Now, Run
+from ballast.executor.machine.stages import Moving, Planned, Relocating, Stage, Stalled, Submitted, Verified
+from ballast.executor.machine.time_limit import (
     allowed_s,
     dir_share_bytes_per_s,
     leg_bytes,
@@ -21,9 +24,6 @@ from ballast.executor.machine.patience import (
     overdue,
     share_bytes_per_s,
 )
-from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import MoveRun, Now, Run
-from ballast.executor.machine.stages import Moving, Planned, Relocating, Stage, Stalled, Submitted, Verified
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
 
