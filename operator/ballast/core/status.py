@@ -191,10 +191,10 @@ class ClusterStatus:
         left = self.stale_throttles or self.journal in LOST
         return bool(self.broken or self.over_threshold or self.skew or left)
 
-    def with_held_throttles(self, held: Collection[Setting], by_hand: Collection[Setting] = ()) -> ClusterStatus:
+    def with_held_throttles(self, held: Collection[Setting], set_by_hand: Collection[Setting] = ()) -> ClusterStatus:
         """The same, where Ballast's own ledgers are known by now: what is in them is not stale."""
         known = [
-            replace(t, held=t.held or t.setting in held, by_hand=t.by_hand or t.setting in by_hand)
+            replace(t, held=t.held or t.setting in held, set_by_hand=t.set_by_hand or t.setting in set_by_hand)
             for t in self.throttles
         ]
         return replace(self, throttles=tuple(known))

@@ -38,7 +38,7 @@ class HeldSettings(NamedTuple):
 
     runs: frozenset[Setting]
     """Set by runs, and removed by Ballast."""
-    by_hand: frozenset[Setting]
+    set_by_hand: frozenset[Setting]
     """Set by a person with ``ballast throttles set``."""
     drains: tuple[Drain, ...] | None = ()
     """Brokers that people drained; None where the journal did not tell."""
@@ -61,7 +61,7 @@ def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s:
         log.close()
 
 
-def set_by_hand(own: Writer, desired: DesiredThrottles) -> list[str]:
+def set_throttles(own: Writer, desired: DesiredThrottles) -> list[str]:
     """Make these settings stand, the ledger first; answers what went wrong, as sentences.
 
     A rate that another process or person has changed since it was set by hand is what is there before, now.
@@ -89,7 +89,7 @@ def restore(own: Writer, ledger: Mapping[Setting, LedgerEntry]) -> list[str]:
 
 
 def read_set_by_hand(own: Writer) -> dict[Setting, LedgerEntry]:
-    """Everything that ``set_by_hand`` has put there and that still has to be removed."""
+    """Everything that ``set_throttles`` has put there and that still has to be removed."""
     return load_ledger(own.journal.read(), BY_HAND)
 
 

@@ -28,7 +28,7 @@ class Contents:
     ended_runs: tuple[str, ...] = ()
     owed: tuple[Setting, ...] = ()
     """Throttles that runs have set and that are not yet removed."""
-    by_hand: tuple[Setting, ...] = ()
+    set_by_hand: tuple[Setting, ...] = ()
     """Throttles set with ``ballast throttles set``: what stood before them is known to the journal alone."""
 
 
@@ -64,10 +64,10 @@ def refuse_needed(found: Contents) -> None:
             f"{human_many(len(found.owed), 'throttle setting')} of Ballast's not removed yet: {', '.join(map(str, found.owed))}.",
             hint="Remove with `ballast throttles --clean`; then uninstall.",
         )
-    if found.by_hand:
+    if found.set_by_hand:
         raise Refused(
-            f"{human_many(len(found.by_hand), 'throttle setting')} set with `ballast throttles set`: "
-            f"{', '.join(map(str, found.by_hand))}.",
+            f"{human_many(len(found.set_by_hand), 'throttle setting')} set with `ballast throttles set`: "
+            f"{', '.join(map(str, found.set_by_hand))}.",
             hint="Remove with `ballast throttles remove`, which restores the values before; then uninstall.",
         )
 

@@ -28,7 +28,7 @@ from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import SimCluster
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Writer
-from ballast.wiring.throttles import as_stale, read_set_by_hand, restore, select_settings, set_by_hand
+from ballast.wiring.throttles import as_stale, read_set_by_hand, restore, select_settings, set_throttles
 
 LIST = Setting("topic", T, LEADER_REPLICAS)
 RATE = Setting("broker", "1", LEADER_RATE)
@@ -58,7 +58,7 @@ def test_what_is_set_is_restored(desired: DesiredThrottles, prior: dict[Setting,
         given(s, kind, name, key, value)
     before = (s.throttles(), dict(s.world.cluster_configs))
     own = writer(s)
-    assert set_by_hand(own, desired) == []
+    assert set_throttles(own, desired) == []
     for setting, wanted in desired.items():
         assert wanted <= set(standing(s, setting).split(","))
     assert set(read_set_by_hand(own)) <= set(desired)
@@ -80,7 +80,7 @@ def test_setting_again_replaces_what_was_set_by_hand_and_keeps_the_first_prior()
     given(s, "topic", T, LEADER_REPLICAS, "3:3")
     before, own = s.throttles(), writer(s)
     for entries, rate in (("0:1", "5"), ("0:2", "6"), ("*", "7"), ("0:1", "8")):
-        assert set_by_hand(own, {LIST: frozenset({entries}), RATE: frozenset({rate})}) == []
+        assert set_throttles(own, {LIST: frozenset({entries}), RATE: frozenset({rate})}) == []
         assert standing(s, RATE) == rate
         assert set(standing(s, LIST).split(",")) == ({"*"} if entries == "*" else {"3:3", entries})
     assert restore(own, read_set_by_hand(own)) == []
@@ -91,9 +91,9 @@ def test_a_rate_that_another_user_changed_is_what_comes_back() -> None:
     """Set over by hand once more, theirs is the value before; removed, it returns."""
     s = scene({0: (1, 2)})
     own = writer(s)
-    set_by_hand(own, {RATE: frozenset({"5"})})
+    set_throttles(own, {RATE: frozenset({"5"})})
     given(s, "broker", "1", LEADER_RATE, "6")
-    set_by_hand(own, {RATE: frozenset({"7"})})
+    set_throttles(own, {RATE: frozenset({"7"})})
     assert standing(s, RATE) == "7"
     restore(own, read_set_by_hand(own))
     assert standing(s, RATE) == "6"
@@ -141,7 +141,7 @@ def test_entries_that_another_user_adds_survive_setting_and_removing_by_hand() -
     s = scene({0: (1, 2)})
     _, added = interleaved(s)
     own = writer(s)
-    set_by_hand(own, {Setting("topic", T, FOLLOWER_REPLICAS): frozenset({"0:1", "0:2"})})
+    set_throttles(own, {Setting("topic", T, FOLLOWER_REPLICAS): frozenset({"0:1", "0:2"})})
     restore(own, read_set_by_hand(own))
     assert s.throttles() == {f"topic {T} {FOLLOWER_REPLICAS}": ",".join(added)}
 
@@ -150,7 +150,7 @@ def test_what_a_run_holds_is_left_to_it() -> None:
     """A setting in the ledger of runs is neither set nor removed by hand; it is named."""
     s = scene({0: (1, 2)})
     s.journal.append([dump_held(RATE, LedgerEntry(None, frozenset({"5"})))])
-    (sentence,) = set_by_hand(writer(s), {RATE: frozenset({"7"})})
+    (sentence,) = set_throttles(writer(s), {RATE: frozenset({"7"})})
     assert "broker 1" in sentence
     assert s.throttles() == {}
     assert len(restore(writer(s), {RATE: LedgerEntry(None, frozenset({"5"}))})) == 1
@@ -160,16 +160,16 @@ def test_what_was_set_by_hand_is_not_stale() -> None:
     """It is told as a person's, and goes only when asked for."""
     s = scene({0: (1, 2)})
     own = writer(s)
-    set_by_hand(own, {RATE: frozenset({"5"}), LIST: frozenset({"0:1"})})
+    set_throttles(own, {RATE: frozenset({"5"}), LIST: frozenset({"0:1"})})
     found = all_settings(s.cluster.snapshot(), (), read_set_by_hand(own))
-    assert {(f.setting, f.by_hand, f.stale) for f in found} == {(RATE, True, False), (LIST, True, False)}
+    assert {(f.setting, f.set_by_hand, f.stale) for f in found} == {(RATE, True, False), (LIST, True, False)}
 
 
 def test_what_was_set_by_hand_on_a_topic_is_forgotten_with_it() -> None:
     """Another topic of its name is there when it is restored: that one keeps its list, and nothing is owed any more."""
     s = scene({0: (1, 2)})
     own = writer(s)
-    set_by_hand(own, {RATE: frozenset({"5"}), LIST: frozenset({"0:1"})})
+    set_throttles(own, {RATE: frozenset({"5"}), LIST: frozenset({"0:1"})})
     s.world.delete_topic(T)
     s.world.add_topic(T, {0: (1, 2)}, configs={LEADER_REPLICAS: "0:1"})
     s.world.clock.sleep(20)

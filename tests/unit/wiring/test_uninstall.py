@@ -83,7 +83,7 @@ def test_a_journal_tells_who_still_needs_it() -> None:
     found = contents_of([*OPEN, OWED, HAND])
     assert (found.open_runs, found.ended_runs) == (("r",), ())
     assert [s.name for s in found.owed] == ["t"]
-    assert [s.name for s in found.by_hand] == ["1"]
+    assert [s.name for s in found.set_by_hand] == ["1"]
     assert contents_of(ENDED) == replace(contents_of([]), ended_runs=("r",))
 
 

@@ -32,7 +32,7 @@ class FoundThrottle:
     """What still needs it, as a sentence; empty when nothing does."""
     meant: str = ""
     """Why it is a person's, put there to stay; empty where a tool may have left it."""
-    by_hand: bool = False
+    set_by_hand: bool = False
     """``ballast throttles set`` has put it there."""
     static: bool = False
     """It stands in the broker's own file, where no request changes it."""
@@ -40,7 +40,7 @@ class FoundThrottle:
     @property
     def stale(self) -> bool:
         """Nothing needs it and no person meant it to stay."""
-        return not (self.held or self.needed_by or self.meant or self.by_hand)
+        return not (self.held or self.needed_by or self.meant or self.set_by_hand)
 
     @property
     def resource(self) -> str:
@@ -52,7 +52,7 @@ class FoundThrottle:
         """What needs it, or why nothing does."""
         if self.held:
             return "set by Ballast, removed automatically"
-        if self.by_hand:
+        if self.set_by_hand:
             return "set with ballast throttles set; ballast throttles remove removes it"
         if self.needed_by or self.meant:
             return self.needed_by or self.meant
@@ -73,16 +73,18 @@ def find_throttles(state: ClusterState, held: Collection[Setting] = ()) -> tuple
 
 
 def all_settings(
-    state: ClusterState, held: Collection[Setting] = (), by_hand: Collection[Setting] = ()
+    state: ClusterState, held: Collection[Setting] = (), set_by_hand: Collection[Setting] = ()
 ) -> tuple[FoundThrottle, ...]:
     """The same, and among them the lists that stand on their topic and name no replica: their value is empty.
 
-    An empty list that was there before a run of ours stays with its ledger.  ``by_hand`` are the settings that a person has
+    An empty list that was there before a run of ours stays with its ledger.  ``set_by_hand`` are the settings that a person has
     put there with Ballast.
     """
     replicating = _replicating(state)
     found = (*_lists(state, held, replicating), *_rates(state, held, replicating))
-    return tuple(replace(s, by_hand=True) if s.setting in by_hand else s for s in found) if by_hand else found
+    return (
+        tuple(replace(s, set_by_hand=True) if s.setting in set_by_hand else s for s in found) if set_by_hand else found
+    )
 
 
 def _lists(state: ClusterState, held: Collection[Setting], replicating: Flags) -> Iterator[FoundThrottle]:

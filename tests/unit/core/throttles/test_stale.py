@@ -202,8 +202,8 @@ def test_each_reason_to_keep_a_throttle_is_told_by_itself() -> None:
     plain = FoundThrottle(rate, "5")
     kept = [
         replace(plain, needed_by="needed"),
-        replace(plain, needed_by="needed", by_hand=True),
-        replace(plain, needed_by="needed", by_hand=True, held=True),
+        replace(plain, needed_by="needed", set_by_hand=True),
+        replace(plain, needed_by="needed", set_by_hand=True, held=True),
         replace(plain, meant="meant"),
     ]
     assert [kept[0].why, kept[3].why] == ["needed", "meant"]
@@ -222,13 +222,13 @@ def test_held_and_by_hand_are_the_settings_named_and_no_others() -> None:
         {7: {LEADER_RATE: "5", LOG_DIR_RATE: "5"}, 8: {LEADER_RATE: "5", LOG_DIR_RATE: "5"}},
         everywhere={LEADER_RATE: "5", FOLLOWER_RATE: "6"},
     )
-    by_hand = Setting("broker", "8", LEADER_RATE)
+    set_by_hand = Setting("broker", "8", LEADER_RATE)
     held = {
         Setting("broker", "", FOLLOWER_RATE),
         Setting("topic", "t", LEADER_REPLICAS),
         Setting("broker", "8", LOG_DIR_RATE),
     }
-    found = all_settings(state, held, {by_hand})
+    found = all_settings(state, held, {set_by_hand})
     assert len(found) == 8
-    assert [t.setting for t in found if t.by_hand] == [by_hand]
+    assert [t.setting for t in found if t.set_by_hand] == [set_by_hand]
     assert {t.setting for t in found if t.held} == held

@@ -120,7 +120,7 @@ def set_throttle(
     from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
     from ballast.errors import Incomplete, UsageError
     from ballast.wiring.runs import writer
-    from ballast.wiring.throttles import set_by_hand
+    from ballast.wiring.throttles import set_throttles
 
     rates = {LEADER_RATE: leader_rate or rate, FOLLOWER_RATE: follower_rate or rate, LOG_DIR_RATE: log_dir_rate}
     wanted_rates = {key: value for key, value in rates.items() if value is not None}
@@ -146,7 +146,7 @@ def set_throttle(
             aim |= listed
             on = brokers or involved
         aim |= dict(_rates(state, on, wanted_rates))
-        failures = set_by_hand(own, aim)
+        failures = set_throttles(own, aim)
     if failures:
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be set: {failures[0]}")
     say(f"Set {human_many(len(aim), 'setting')}. Remove them with: ballast throttles remove")
@@ -242,8 +242,8 @@ def remove_throttle(
         ) as own,
     ):
         brokers = names_of(named_brokers, broker_ids(opened))
-        by_hand = read_set_by_hand(own)
-        lines = {s: by_hand[s] for s in select_settings(by_hand, topics, brokers)}
+        set_by_hand = read_set_by_hand(own)
+        lines = {s: set_by_hand[s] for s in select_settings(set_by_hand, topics, brokers)}
         if topics or brokers:
             standing = {s.setting: s for s in judge(opened, journal) if not s.held and not s.static}
             others = [standing[s] for s in select_settings(standing, topics, brokers) if s not in lines]

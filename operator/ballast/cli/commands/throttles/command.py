@@ -46,7 +46,7 @@ def judge(opened: OpenCluster, journal: str | None) -> Sequence[FoundThrottle]:
     state = opened.cluster.snapshot()
     for sentence in list_unread(state):
         say(sentence)
-    return all_settings(state, held.runs, held.by_hand)
+    return all_settings(state, held.runs, held.set_by_hand)
 
 
 def list_unread(state: ClusterState) -> list[str]:
@@ -128,7 +128,7 @@ def _document(s: FoundThrottle) -> Throttle:
         value=s.value,
         stale=s.stale,
         held_by_ballast=s.held,
-        set_by_hand=s.by_hand,
+        set_by_hand=s.set_by_hand,
         why=s.why,
     )
 
@@ -169,8 +169,8 @@ def _clean(
     ids = [str(b) for b in brokers]
 
     def going(found: Sequence[FoundThrottle]) -> list[FoundThrottle]:
-        by_hand = select_settings([s.setting for s in found if s.by_hand], topics, ids)
-        return [*removable(found, topics=topics, brokers=brokers), *(s for s in found if s.setting in by_hand)]
+        set_by_hand = select_settings([s.setting for s in found if s.set_by_hand], topics, ids)
+        return [*removable(found, topics=topics, brokers=brokers), *(s for s in found if s.setting in set_by_hand)]
 
     if is_settled(opened, journal):
         found = judge(opened, journal)
@@ -203,8 +203,8 @@ def _clean(
                 if s not in again:
                     say(f"{s.setting} stays: its value has changed.")
             gone = [s for s in gone if s in again]
-        by_hand = read_set_by_hand(own)
-        lines = as_stale(gone) | {s.setting: by_hand[s.setting] for s in gone if s.setting in by_hand}
+        set_by_hand = read_set_by_hand(own)
+        lines = as_stale(gone) | {s.setting: set_by_hand[s.setting] for s in gone if s.setting in set_by_hand}
         failures = restore(own, lines) if lines else []
         if not failures and find_restart(own.journal.read()) is not None:
             own.journal.append([restart_record(None)])
