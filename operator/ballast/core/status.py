@@ -191,10 +191,14 @@ class ClusterStatus:
         left = self.stale_throttles or self.journal in LOST
         return bool(self.broken or self.over_threshold or self.skew or left)
 
-    def with_held_throttles(self, held: Collection[Setting], set_by_hand: Collection[Setting] = ()) -> ClusterStatus:
+    def with_ledgers(self, in_ledger: Collection[Setting], set_by_hand: Collection[Setting] = ()) -> ClusterStatus:
         """The same, where Ballast's own ledgers are known by now: what is in them is not stale."""
         known = [
-            replace(t, held=t.held or t.setting in held, set_by_hand=t.set_by_hand or t.setting in set_by_hand)
+            replace(
+                t,
+                in_ledger=t.in_ledger or t.setting in in_ledger,
+                set_by_hand=t.set_by_hand or t.setting in set_by_hand,
+            )
             for t in self.throttles
         ]
         return replace(self, throttles=tuple(known))
@@ -211,7 +215,7 @@ def cluster_status(
     policy: PlannerPolicy | None = None,
     loads: Loads | None = None,
 ) -> ClusterStatus:
-    """Compute it; linear in replicas.  What Ballast's own ledger holds is told to the result: ``with_held_throttles``.
+    """Compute it; linear in replicas.  What Ballast's own ledger holds is told to the result: ``with_ledgers``.
 
     Brokers are judged by what the state says; ``loads`` are only for the traffic between racks.
     """

@@ -26,11 +26,11 @@ class FoundThrottle:
 
     setting: Setting
     value: str
-    held: bool = False
+    in_ledger: bool = False
     """It stands in the ledger of Ballast's journal."""
     needed_by: str = ""
     """What still needs it, as a sentence; empty when nothing does."""
-    meant: str = ""
+    intended_by_user: str = ""
     """Why it is a person's, put there to stay; empty where a tool may have left it."""
     set_by_hand: bool = False
     """``ballast throttles set`` has put it there."""
@@ -40,7 +40,7 @@ class FoundThrottle:
     @property
     def stale(self) -> bool:
         """Nothing needs it and no person meant it to stay."""
-        return not (self.held or self.needed_by or self.meant or self.set_by_hand)
+        return not (self.in_ledger or self.needed_by or self.intended_by_user or self.set_by_hand)
 
     @property
     def resource(self) -> str:
@@ -50,12 +50,12 @@ class FoundThrottle:
     @property
     def why(self) -> str:
         """What needs it, or why nothing does."""
-        if self.held:
+        if self.in_ledger:
             return "set by Ballast, removed automatically"
         if self.set_by_hand:
             return "set with ballast throttles set; ballast throttles remove removes it"
-        if self.needed_by or self.meant:
-            return self.needed_by or self.meant
+        if self.needed_by or self.intended_by_user:
+            return self.needed_by or self.intended_by_user
         if self.setting.kind == "broker":
             return f"stale: no replica on broker {self.setting.name} is moving or out of sync, and no run holds it"
         if not self.value:
@@ -64,16 +64,16 @@ class FoundThrottle:
         return f"stale: {named}, and no run holds it"
 
 
-def find_throttles(state: ClusterState, held: Collection[Setting] = ()) -> tuple[FoundThrottle, ...]:
+def find_throttles(state: ClusterState, in_ledger: Collection[Setting] = ()) -> tuple[FoundThrottle, ...]:
     """Topics in their order, then the cluster-wide default, then brokers by id; linear in replicas.
 
-    ``held`` are the settings of Ballast's own ledger.
+    ``in_ledger`` are the settings of Ballast's own ledger.
     """
-    return tuple(s for s in all_settings(state, held) if s.value)
+    return tuple(s for s in all_settings(state, in_ledger) if s.value)
 
 
 def all_settings(
-    state: ClusterState, held: Collection[Setting] = (), set_by_hand: Collection[Setting] = ()
+    state: ClusterState, in_ledger: Collection[Setting] = (), set_by_hand: Collection[Setting] = ()
 ) -> tuple[FoundThrottle, ...]:
     """The same, and among them the lists that stand on their topic and name no replica: their value is empty.
 
@@ -81,13 +81,13 @@ def all_settings(
     put there with Ballast.
     """
     replicating = _replicating(state)
-    found = (*_lists(state, held, replicating), *_rates(state, held, replicating))
+    found = (*_lists(state, in_ledger, replicating), *_rates(state, in_ledger, replicating))
     return (
         tuple(replace(s, set_by_hand=True) if s.setting in set_by_hand else s for s in found) if set_by_hand else found
     )
 
 
-def _lists(state: ClusterState, held: Collection[Setting], replicating: Flags) -> Iterator[FoundThrottle]:
+def _lists(state: ClusterState, in_ledger: Collection[Setting], replicating: Flags) -> Iterator[FoundThrottle]:
     p = state.partitions
     busy_of: dict[int, set[int]] = {}
     for row in np.flatnonzero(replicating).tolist():
@@ -100,12 +100,12 @@ def _lists(state: ClusterState, held: Collection[Setting], replicating: Flags) -
             setting = Setting("topic", topic.name, key)
             entries = parse_list(entry.value)
             if EVERYTHING in entries:
-                meant = "set on purpose: every replica of the topic, which no tool sets"
-                yield FoundThrottle(setting, entry.value, setting in held, meant=meant)
+                intended_by_user = "set on purpose: every replica of the topic, which no tool sets"
+                yield FoundThrottle(setting, entry.value, setting in in_ledger, intended_by_user=intended_by_user)
                 continue
             named = {int(number) for e in entries if (number := e.partition(":")[0]).isdecimal()}
             needed = f"a replica of {topic.name} is moving or out of sync" if named & busy_of.get(at, set()) else ""
-            yield FoundThrottle(setting, entry.value if entries else "", setting in held, needed)
+            yield FoundThrottle(setting, entry.value if entries else "", setting in in_ledger, needed)
 
 
 def _replicating(state: ClusterState) -> Flags:
@@ -121,7 +121,7 @@ def _row_of_each_replica(state: ClusterState) -> Ints:
     return np.repeat(np.arange(len(p), dtype=np.int64), np.diff(p.start))
 
 
-def _rates(state: ClusterState, held: Collection[Setting], replicating: Flags) -> Iterator[FoundThrottle]:
+def _rates(state: ClusterState, in_ledger: Collection[Setting], replicating: Flags) -> Iterator[FoundThrottle]:
     p = state.partitions
     row = _row_of_each_replica(state)
     fetching = set(np.unique(p.replica[replicating[row]]).tolist())
@@ -129,21 +129,21 @@ def _rates(state: ClusterState, held: Collection[Setting], replicating: Flags) -
     for key, entry, value in _set_rates(state.cluster_configs):
         if entry.source != STATIC:
             setting = Setting("broker", "", key)
-            meant = "set on purpose: a rate for every broker, which no tool sets"
-            yield FoundThrottle(setting, value, setting in held, meant=meant)
+            intended_by_user = "set on purpose: a rate for every broker, which no tool sets"
+            yield FoundThrottle(setting, value, setting in in_ledger, intended_by_user=intended_by_user)
     for broker in sorted(state.broker_configs):
         for key, entry, value in _set_rates(state.broker_configs[broker]):
             if entry.source == INHERITED:
                 continue  # It was told above.
             setting = Setting("broker", str(broker), key)
             if entry.source == STATIC:
-                yield FoundThrottle(setting, value, meant="in the broker's own file", static=True)
+                yield FoundThrottle(setting, value, intended_by_user="in the broker's own file", static=True)
             elif key == LOG_DIR_RATE:
                 needed = f"a replica on broker {broker} is moving or changes its log dir" if broker in copying else ""
-                yield FoundThrottle(setting, value, setting in held, needed)
+                yield FoundThrottle(setting, value, setting in in_ledger, needed)
             else:
                 needed = f"a replica on broker {broker} is moving or out of sync" if broker in fetching else ""
-                yield FoundThrottle(setting, value, setting in held, needed)
+                yield FoundThrottle(setting, value, setting in in_ledger, needed)
 
 
 def _set_rates(entries: Mapping[str, ConfigValue]) -> Iterator[tuple[str, ConfigValue, str]]:

@@ -124,8 +124,8 @@ def test_what_the_ledger_holds_is_ballasts_own() -> None:
     assert [t.stale for t in find_throttles(state)] == [True, True]
     assert [t.stale for t in find_throttles(state, held)] == [False, False]
     assert cluster_status(state).stale_throttles
-    assert not cluster_status(state).with_held_throttles(held).stale_throttles
-    assert cluster_status(state).with_held_throttles(held).throttles == find_throttles(state, held)
+    assert not cluster_status(state).with_ledgers(held).stale_throttles
+    assert cluster_status(state).with_ledgers(held).throttles == find_throttles(state, held)
 
 
 def test_status_and_throttles_give_one_answer() -> None:
@@ -203,8 +203,8 @@ def test_each_reason_to_keep_a_throttle_is_told_by_itself() -> None:
     kept = [
         replace(plain, needed_by="needed"),
         replace(plain, needed_by="needed", set_by_hand=True),
-        replace(plain, needed_by="needed", set_by_hand=True, held=True),
-        replace(plain, meant="meant"),
+        replace(plain, needed_by="needed", set_by_hand=True, in_ledger=True),
+        replace(plain, intended_by_user="meant"),
     ]
     assert [kept[0].why, kept[3].why] == ["needed", "meant"]
     told = {t.why for t in kept} | {plain.why, FoundThrottle(listed, "").why, FoundThrottle(listed, "0:1").why}
@@ -231,4 +231,4 @@ def test_held_and_by_hand_are_the_settings_named_and_no_others() -> None:
     found = all_settings(state, held, {set_by_hand})
     assert len(found) == 8
     assert [t.setting for t in found if t.set_by_hand] == [set_by_hand]
-    assert {t.setting for t in found if t.held} == held
+    assert {t.setting for t in found if t.in_ledger} == held

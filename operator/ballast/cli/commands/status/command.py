@@ -82,7 +82,7 @@ def status(
             found = cluster_status(state, imbalance_percentage(state, given), balance, loads)
             begun_ms = held.restart.at_ms if held.restart is not None else None
             found = replace(found, journal=journal_state(opened, state, held), journal_begun_ms=begun_ms)
-            return replace(found.with_held_throttles(held.runs, held.set_by_hand), drains=held.drains)
+            return replace(found.with_ledgers(held.runs, held.set_by_hand), drains=held.drains)
 
         if watch:
             _watch(read, output=output, interval_s=interval, show_all=show_all)

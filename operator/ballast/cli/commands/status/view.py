@@ -283,7 +283,7 @@ def _lost_journal(status: ClusterStatus) -> str:
         what = "Ballast's journal was deleted"
     else:
         what = f"Ballast's journal was deleted, and an empty one was begun at {human_moment(status.journal_begun_ms)}"
-    throttles = [t for t in status.throttles if not (t.held or t.set_by_hand or t.meant)]
+    throttles = [t for t in status.throttles if not (t.in_ledger or t.set_by_hand or t.intended_by_user)]
     found = [f"{len(s):,} {name}{_s(s)}" for s, name in ((throttles, "throttle setting"), (status.moving, "move")) if s]
     stands = f" There are, and may be of such a run: {', '.join(found)}." if found else ""
     look = "ballast throttles" if status.journal_begun_ms is None else "ballast throttles --clean"

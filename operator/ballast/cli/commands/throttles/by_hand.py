@@ -245,7 +245,7 @@ def remove_throttle(
         set_by_hand = read_set_by_hand(own)
         lines = {s: set_by_hand[s] for s in select_settings(set_by_hand, topics, brokers)}
         if topics or brokers:
-            standing = {s.setting: s for s in judge(opened, journal) if not s.held and not s.static}
+            standing = {s.setting: s for s in judge(opened, journal) if not s.in_ledger and not s.static}
             others = [standing[s] for s in select_settings(standing, topics, brokers) if s not in lines]
             lines |= as_stale(others)
         if not lines:
