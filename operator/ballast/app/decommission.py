@@ -64,7 +64,7 @@ def decommission(
                 session.teller.confirm(f"{retiring.outline} Carry it out?")
                 retiring.begin()
                 # An earlier life of this command may have left its run: a plan made beside it would fight with it.
-                left = session.finish_left()
+                left = session.finish_open_runs()
                 if left is not None:
                     return left
                 continue

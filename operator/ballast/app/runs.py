@@ -84,14 +84,14 @@ class Session:
         self.teller.tell(result)
         return result
 
-    def finish_left(self) -> RunResult | None:
+    def finish_open_runs(self) -> RunResult | None:
         """Finish what an earlier process left, before anything is planned on top of it; its result when it was left again."""
         with self.writer(self.teller.view()) as own:
-            left = self._finish_open_runs(own)
-            if left is None:
+            result = self._finish_open_runs(own)
+            if result is None:
                 own.driver.restore_throttles()
                 require_not_paused(own.driver.paused_by)
-            return left
+            return result
 
     def resume(self, run_id: str | None = None, *, give_up_after_s: float | None = None) -> int:
         """Go on with a run that was left, or with all, and restore throttles; the exit code of the last that did not end well."""
@@ -101,13 +101,13 @@ class Session:
         with self.writer(is_follower=True) as own:
             if give_up_after_s is not None:
                 own.driver.give_up_after(give_up_after_s)
-            left = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
-            if not left:
+            open_runs = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
+            if not open_runs:
                 self.teller.say("No run is open.")
                 for setting in list_unrestored(own.driver.restore_throttles()):
                     self.teller.say(f"Throttle not yet removed: {setting}")
             code = 0
-            for run in left:
+            for run in open_runs:
                 code = self.resume_run(own, run).exit_code or code
                 if code == Interrupted.exit_code:
                     break

@@ -105,7 +105,7 @@ def _run_end(r: events.RunResult) -> Document:
     return runs.RunEnded(
         run=r.run_id,
         status=r.status,
-        moves=runs.MovesEnded(verified=r.verified, rolled_back=r.rolled_back, failed=r.failed, left=r.left),
+        moves=runs.MovesEnded(verified=r.verified, rolled_back=r.rolled_back, failed=r.failed, left=r.still_open),
         elections_held=r.elections_held,
         bytes_moved=r.bytes_moved,
         seconds=r.seconds,

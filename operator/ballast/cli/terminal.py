@@ -85,7 +85,7 @@ def ending(result: RunResult) -> list[str]:
     counts = [result.verified_by_kind]
     if result.elections_held:
         counts.append(f"{human_elections(result.elections_held, unclean=result.unclean)} held")
-    others = {"rolled back": result.rolled_back, "ended otherwise": result.failed, "still open": result.left}
+    others = {"rolled back": result.rolled_back, "ended otherwise": result.failed, "still open": result.still_open}
     counts += [f"{count} {word}" for word, count in others.items() if count]
     figures = f"{human_bytes(result.bytes_moved)} in {human_time(result.seconds)}"
     lines.append(f"Run {result.run_id} {result.status}: {', '.join(counts)}; {figures}.")

@@ -190,7 +190,7 @@ class DriverRunController:
                 outcome=result.status,
                 verified=result.verified,
                 failed=result.failed,
-                left=result.left,
+                left=result.still_open,
                 seconds=round(result.seconds, 1),
             )
             self._parts.ended(result)

@@ -27,7 +27,7 @@ def summary(run: Run, status: str, seconds: float) -> RunResult:
         work=work_of(m.move for m in verified if not m.found_in_place),
         rolled_back=len(run.moves_in(RolledBack)),
         failed=len(run.moves_in(Failed)),
-        left=len(run.moves) - len(run.moves_in(Ended)),
+        still_open=len(run.moves) - len(run.moves_in(Ended)),
         unclean=run.unclean,
         elections_held=sum(e.stage is ElectionStage.HELD for e in run.elections.values()),
         bytes_moved=total_of(verified),

@@ -123,7 +123,7 @@ class RunResult:
     work: Work = field(default_factory=Work)
     rolled_back: int = 0
     failed: int = 0
-    left: int = 0
+    still_open: int = 0
     elections_held: int = 0
     unclean: bool = False
     """Its elections might choose a replica out of sync."""

@@ -52,7 +52,7 @@ def test_a_run_that_is_to_leave_before_it_began_is_not_written_down() -> None:
     s = scene()
     s.world.clock.after(0.5, s.driver.leave)
     result = s.driver.execute(one_move(s), POLICY, run_id="r")
-    assert (result.status, result.exit_code, result.left) == ("not-begun", 130, 1)
+    assert (result.status, result.exit_code, result.still_open) == ("not-begun", 130, 1)
     assert [h.result for h in s.ears.heard if isinstance(h, RunEnded)] == [result]
     assert list(s.journal.read()) == []
     assert s.cluster.reassignments() == {}

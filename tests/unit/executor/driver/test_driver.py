@@ -332,7 +332,7 @@ def test_left_run_is_adopted_and_finished() -> None:
     s = scene()
     at(s, 12, s.driver.leave)
     result = s.driver.execute(s.plan(move((1, 2), (3, 2))), THROTTLED, run_id="r")
-    assert (result.status, result.left) == ("left", 1)
+    assert (result.status, result.still_open) == ("left", 1)
     s.journal.release()
     driver = s.process()
     (run,) = driver.open_runs()
