@@ -1,4 +1,4 @@
-"""The checks that need the planner: repair before improvement, free moves before dear ones."""
+"""The checks that need the planner: repair before improvement, replica list changes before moves."""
 
 from __future__ import annotations
 
@@ -77,26 +77,26 @@ class BalanceCheck:
             self.proposals.withdraw(ActionKind.MOVES)
             self.board.publish(balance=BalanceView())
             return f"No balancing while {human_brokers(down)} {_is_or_are(down)} down: repair comes first."
-        free = self.plans.make(state, Leaders())
+        list_changes_plan = self.plans.make(state, Leaders())
         said = []
-        if free.moves:
-            said.append(self.proposals.propose(ActionKind.REPLICA_LIST_CHANGES, free))
+        if list_changes_plan.moves:
+            said.append(self.proposals.propose(ActionKind.REPLICA_LIST_CHANGES, list_changes_plan))
         else:
             self.proposals.withdraw(ActionKind.REPLICA_LIST_CHANGES)
-        dear = self.plans.make(state, Balance())
-        if any(m.adding for m in dear.moves):
-            said.append(self.proposals.propose(ActionKind.MOVES, dear))
+        moves_plan = self.plans.make(state, Balance())
+        if any(m.adding for m in moves_plan.moves):
+            said.append(self.proposals.propose(ActionKind.MOVES, moves_plan))
         else:
             self.proposals.withdraw(ActionKind.MOVES)
-        self._conclude(dear, said)
+        self._conclude(moves_plan, said)
         if not said:
             balance = (
-                f"As balanced as it can be: {dear.obstacles[0].detail}."
-                if dear.obstacles
+                f"As balanced as it can be: {moves_plan.obstacles[0].detail}."
+                if moves_plan.obstacles
                 else "Every resource is within its range."
             )
             said.append(balance)
-        broken = [told for told, _ in warnings(dear)]
+        broken = [told for told, _ in warnings(moves_plan)]
         return " ".join([*said, *broken, *self._say_emptied(state)])
 
     def _say_emptied(self, state: ClusterState) -> list[str]:
@@ -108,15 +108,15 @@ class BalanceCheck:
             return []
         return [f"{human_brokers(empty, start=True)} {_is_or_are(empty)} empty and may be stopped."]
 
-    def _conclude(self, dear: Plan, proposed: list[str]) -> None:
+    def _conclude(self, moves_plan: Plan, proposed: list[str]) -> None:
         """Show what the check found, in one word and one sentence; nothing where a run began meanwhile: its end brings the next check."""
         began = self.runs.running is not None or self.runs.saw_run or self.runs.in_flight()
         if began or self.reading.age_s() is None:
             return
         if proposed:
-            balance = BalanceView(verdict="unbalanced", sentence=f"Proposed plan: {outline(dear)}.")
-        elif dear.obstacles:
-            balance = BalanceView(verdict="stuck", sentence=f"{dear.obstacles[0].detail}.")
+            balance = BalanceView(verdict="unbalanced", sentence=f"Proposed plan: {outline(moves_plan)}.")
+        elif moves_plan.obstacles:
+            balance = BalanceView(verdict="stuck", sentence=f"{moves_plan.obstacles[0].detail}.")
         else:
             balance = BalanceView(verdict="balanced", sentence="Every resource is within its range.")
         self.board.publish(balance=balance)
