@@ -85,7 +85,7 @@ class Sandbox:
             say(f"starting {human_many(spec.brokers, 'broker')} of Kafka {spec.kafka_version} ({spec.mode})")
             sandbox.start_all()
             if not owned:
-                sandbox.supervisor.disown()
+                sandbox.supervisor.detach()
         except BaseException:
             sandbox.down()
             raise

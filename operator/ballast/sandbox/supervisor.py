@@ -4,7 +4,7 @@ It knows nothing of Kafka.  It starts the programs that ``nodes.json`` in its fo
 a Unix socket, one JSON request per connection:
 
 - ``{"do": "start", "node": NAME}`` starts a node, reading its command afresh;
-- ``{"do": "signal", "node": NAME, "signal": N}``; ``{"do": "status"}``; ``{"do": "disown"}``; ``{"do": "down"}``.
+- ``{"do": "signal", "node": NAME, "signal": N}``; ``{"do": "status"}``; ``{"do": "detach"}``; ``{"do": "down"}``.
 
 Three nets, so that nothing survives a ``kill -9`` of any process: the kernel kills each node with the supervisor
 (PR_SET_PDEATHSIG), the supervisor watches its owner's pidfd, and a parent process does nothing but wait for the supervisor and
@@ -101,8 +101,8 @@ class Supervisor:
                 return {}
             case "status":
                 return {"nodes": {name: self._state(process) for name, process in self.processes.items()}}
-            case "disown":
-                self._disown()
+            case "detach":
+                self._detach()
                 return {}
             case "down":
                 self.over = True
@@ -111,7 +111,7 @@ class Supervisor:
             case other:
                 raise ValueError(f"unknown request {other!r}")
 
-    def _disown(self) -> None:
+    def _detach(self) -> None:
         if self.owner_fd is not None:
             self.selector.unregister(self.owner_fd)
             os.close(self.owner_fd)

@@ -101,9 +101,9 @@ class SupervisorClient:
         """Every node that was ever started, and whether it runs."""
         return {name: state["exit_code"] is None for name, state in self._ask(do="status")["nodes"].items()}
 
-    def disown(self) -> None:
+    def detach(self) -> None:
         """From now on the cluster outlives its owner: only the supervisor's own death ends it."""
-        self._ask(do="disown")
+        self._ask(do="detach")
 
     def down(self) -> None:
         """End everything and wait until the folder is gone, and the supervisor's processes with it."""

@@ -94,7 +94,7 @@ def _show_all(sandbox: Sandbox, compiled_by_now: Callable[[], object], *, keep: 
                     compiled_by_now()
                 show(words, Path(scratch))
         if keep:
-            sandbox.supervisor.disown()
+            sandbox.supervisor.detach()
     finally:
         if not keep:
             sandbox.down()
