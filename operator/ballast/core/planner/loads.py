@@ -63,7 +63,7 @@ class Loads:
         return int(self.assumed.sum())
 
     @cached_property
-    def told_bytes(self) -> list[int]:
+    def known_bytes(self) -> list[int]:
         """By partition its size as a move tells it: ``UNKNOWN`` where it is not known."""
         if DISK not in self.known:
             return [UNKNOWN] * len(self)

@@ -40,7 +40,7 @@ def moves_of(question: Question, problem: Problem, cur: SmallInts) -> tuple[tupl
     changes = _changes(problem, cur, in_place=isinstance(intent, Swap))
     reasons = _reasons(state, intent, problem, before, changes)
     ids = problem.ids.tolist()
-    sizes = question.loads.told_bytes
+    sizes = question.loads.known_bytes
     topics = [t.name for t in state.topics]
     topic, number = state.partitions.topic.tolist(), state.partitions.number.tolist()
     ranked: list[tuple[tuple[int, float, int], Move]] = []

@@ -176,7 +176,7 @@ def place_moves(state: ClusterState, loads: Loads, lists: Lists, intent: Place) 
     moves = []
     for name, new in lists.items():
         row = state.index[name]
-        size = loads.told_bytes[row]
+        size = loads.known_bytes[row]
         if (old := state.target(row)) != new:
             moves.append(Move(name.topic, name.partition, old, new, size, reason))
     return tuple(sorted(moves, key=lambda m: bool(m.adding)))
