@@ -117,12 +117,12 @@ def test_a_plan_without_an_end_is_found(serve: Callable[..., Running], planner: 
     """The loop that waits for it does not hide it; between plans there is no such sign of life."""
     daemon = serve(QUICK, world=uneven())
     assert planner.begun.wait(WITHIN_S)
-    until(lambda: "plan" in daemon.service.beats, "a plan in progress", within_s=WITHIN_S)
-    beat = daemon.service.beats["plan"]
-    assert alive({"plan": beat}, beat.at_s + STUCK_IN_PLAN_AFTER_S - 1).ok
-    assert not alive({"plan": beat}, beat.at_s + STUCK_IN_PLAN_AFTER_S + 1).ok
+    until(lambda: "plan" in daemon.service.heartbeats, "a plan in progress", within_s=WITHIN_S)
+    heartbeat = daemon.service.heartbeats["plan"]
+    assert alive({"plan": heartbeat}, heartbeat.at_s + STUCK_IN_PLAN_AFTER_S - 1).ok
+    assert not alive({"plan": heartbeat}, heartbeat.at_s + STUCK_IN_PLAN_AFTER_S + 1).ok
     planner.may.set()
-    until(lambda: "plan" not in daemon.service.beats, "the end of the plans", within_s=WITHIN_S)
+    until(lambda: "plan" not in daemon.service.heartbeats, "the end of the plans", within_s=WITHIN_S)
 
 
 @pytest.fixture

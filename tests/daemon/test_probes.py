@@ -136,14 +136,14 @@ def test_a_run_that_does_not_move_is_dead_and_the_process_starts_anew(
     keep_lock(context, holder())
     bounce(world, 1)
     observe(context)
-    assert "run" not in service.beats
+    assert "run" not in service.heartbeats
     check_leaders(context)
-    assert "run" in service.beats
+    assert "run" in service.heartbeats
     for waited_s, alive in ((1, True), (health.STUCK_IN_RUN_AFTER_S + 1, False)):
         clock.sleep(waited_s)
         for loop in (service.work, service.lock, service.journal_loop, service.pulse):
-            loop.beat.at_s = clock.monotonic_s()
-        assert health.alive(service.beats, clock.monotonic_s()).ok is alive
+            loop.heartbeat.at_s = clock.monotonic_s()
+        assert health.alive(service.heartbeats, clock.monotonic_s()).ok is alive
         service.pulse.pass_once()
         assert began == ([] if alive else ["anew"])
     service.web.close()

@@ -9,7 +9,7 @@ import pytest
 
 from ballast.daemon.context.view import CheckReport, CheckResult, Outage, Role, View
 from ballast.daemon.process.health import PLAN, STUCK_AFTER_S, STUCK_IN_PLAN_AFTER_S, alive, healthy, ready
-from ballast.daemon.process.loop import MAX_BACKOFF_S, Beat, Check, Loop
+from ballast.daemon.process.loop import MAX_BACKOFF_S, Check, Heartbeat, Loop
 from ballast.errors import Unavailable
 from ballast.sim.clock import SimClock
 
@@ -20,10 +20,10 @@ def make(
     """A loop of one check and everything it reports."""
     reports: list[CheckReport] = []
     loop = Loop(
-        checks=[Check(name="t", every_s=lambda: every_s, run=run, max_backoff_s=max_backoff_s)],
+        checks=[Check(name="t", every_s=lambda: every_s, perform=run, max_backoff_s=max_backoff_s)],
         clock=clock,
         report=lambda _, report: reports.append(report),
-        nap=clock.sleep,
+        wait=clock.sleep,
     )
     return loop, reports
 
@@ -95,10 +95,10 @@ def test_a_bug_in_one_check_leaves_the_others_alone(caplog: pytest.LogCaptureFix
         return "fine"
 
     loop = Loop(
-        checks=[Check(name="bad", every_s=lambda: 1, run=bad), Check(name="good", every_s=lambda: 1, run=good)],
+        checks=[Check(name="bad", every_s=lambda: 1, perform=bad), Check(name="good", every_s=lambda: 1, perform=good)],
         clock=clock,
         report=reports.__setitem__,
-        nap=clock.sleep,
+        wait=clock.sleep,
     )
     loop.pass_once()
     assert ran == ["good"]
@@ -107,14 +107,14 @@ def test_a_bug_in_one_check_leaves_the_others_alone(caplog: pytest.LogCaptureFix
     assert "Traceback" in caplog.text
 
 
-def test_hurry_makes_a_check_due_now() -> None:
+def test_run_now_makes_a_check_due_now() -> None:
     """What a person asks for does not wait for the rhythm."""
     clock = SimClock()
     loop, reports = make(clock, lambda: "ok", every_s=1000)
     loop.pass_once()
     loop.pass_once()
     assert len(reports) == 1
-    loop.hurry("t")
+    loop.run_now("t")
     loop.pass_once()
     assert len(reports) == 2
 
@@ -129,11 +129,11 @@ def test_what_a_check_makes_due_goes_first_where_it_stands_first() -> None:
         ran.append("leaders")
         if ended and ended.pop():
             for check in loop.checks:
-                loop.hurry(check.name)
+                loop.run_now(check.name)
         return "done"
 
     def check(name: str, run: Callable[[], str]) -> Check:
-        return Check(name=name, every_s=lambda: 1000, run=run)
+        return Check(name=name, every_s=lambda: 1000, perform=run)
 
     def note(name: str) -> Callable[[], str]:
         def run() -> str:
@@ -146,7 +146,7 @@ def test_what_a_check_makes_due_goes_first_where_it_stands_first() -> None:
         checks=[check("observe", note("observe")), check("leaders", leaders), check("balance", note("balance"))],
         clock=clock,
         report=lambda _name, _report: None,
-        nap=clock.sleep,
+        wait=clock.sleep,
     )
     loop.pass_once()
     assert ran == ["observe", "leaders", "observe", "leaders", "balance"]
@@ -156,9 +156,9 @@ def test_what_a_check_makes_due_goes_first_where_it_stands_first() -> None:
 
 def test_a_stuck_loop_is_not_alive_and_says_where() -> None:
     """The probe names the loop and the check it hangs in."""
-    beats = {"work": Beat(at_s=0, doing="observe"), "pulse": Beat(at_s=STUCK_AFTER_S)}
-    assert alive(beats, STUCK_AFTER_S).ok
-    stuck = alive(beats, STUCK_AFTER_S + 1)
+    heartbeats = {"work": Heartbeat(at_s=0, doing="observe"), "pulse": Heartbeat(at_s=STUCK_AFTER_S)}
+    assert alive(heartbeats, STUCK_AFTER_S).ok
+    stuck = alive(heartbeats, STUCK_AFTER_S + 1)
     assert not stuck.ok
     assert "work" in stuck.sentence
     assert "observe" in stuck.sentence
@@ -166,33 +166,33 @@ def test_a_stuck_loop_is_not_alive_and_says_where() -> None:
 
 def test_a_long_plan_is_no_stuck_loop() -> None:
     """The largest clusters take minutes to plan; half an hour is too long for any."""
-    beats = {"plan": Beat(at_s=0, doing=PLAN)}
-    assert alive(beats, STUCK_AFTER_S + 1).ok
-    assert not alive(beats, STUCK_IN_PLAN_AFTER_S + 1).ok
+    heartbeats = {"plan": Heartbeat(at_s=0, doing=PLAN)}
+    assert alive(heartbeats, STUCK_AFTER_S + 1).ok
+    assert not alive(heartbeats, STUCK_IN_PLAN_AFTER_S + 1).ok
 
 
 def test_a_check_that_waits_lets_another_keep_its_rhythm() -> None:
-    """The one that waits beats meanwhile, and is not begun again."""
+    """The heartbeat of the one that waits goes on meanwhile, and is not begun again."""
     clock, ran = SimClock(), []
 
     def observe() -> str:
-        ran.append((clock.monotonic_s(), loop.beat.doing))
+        ran.append((clock.monotonic_s(), loop.heartbeat.doing))
         return "read"
 
     def balance() -> str:
         while clock.monotonic_s() < 35:
             clock.sleep(min(loop.run_meanwhile("observe"), 1))
-            assert (loop.beat.doing, clock.monotonic_s() - loop.beat.at_s <= 1) == ("balance", True)
+            assert (loop.heartbeat.doing, clock.monotonic_s() - loop.heartbeat.at_s <= 1) == ("balance", True)
         return "planned"
 
     loop = Loop(
         checks=[
-            Check(name="observe", every_s=lambda: 10, run=observe),
-            Check(name="balance", every_s=lambda: 1000, run=balance),
+            Check(name="observe", every_s=lambda: 10, perform=observe),
+            Check(name="balance", every_s=lambda: 1000, perform=balance),
         ],
         clock=clock,
         report=lambda name, _: ran.append((clock.monotonic_s(), name)) if name == "balance" else None,
-        nap=clock.sleep,
+        wait=clock.sleep,
     )
     assert loop.pass_once() == 5
     assert ran == [(0, "observe"), (10, "observe"), (20, "observe"), (30, "observe"), (35, "balance")]

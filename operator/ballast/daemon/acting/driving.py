@@ -17,7 +17,7 @@ from ballast.daemon.acting.run_views import changes, run_view, throttles_to_rest
 from ballast.daemon.context.view import SETTLING, CheckResult, RunView
 from ballast.daemon.process.health import RUN
 from ballast.daemon.process.logs import say
-from ballast.daemon.process.loop import Beat, BeatingClock
+from ballast.daemon.process.loop import Heartbeat, HeartbeatClock
 from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
@@ -67,7 +67,7 @@ class DriverRunController:
 
     def __init__(self, parts: DriverParts) -> None:
         self._parts = parts
-        self._clock = BeatingClock(parts.clock)
+        self._clock = HeartbeatClock(parts.clock)
         self._driver: Driver | None = None
         self._progress: Progress | None = None
         self._note = ""
@@ -118,9 +118,9 @@ class DriverRunController:
             return None
         return self._begun if driver.run is None else run_view(driver.run, self._progress, self._note)
 
-    def beat(self) -> Beat | None:
+    def heartbeat(self) -> Heartbeat | None:
         """The last sign of life of the run in progress; None while there is none."""
-        return None if self._idle.is_set() else Beat(self._clock.at_s, RUN)
+        return None if self._idle.is_set() else Heartbeat(self._clock.at_s, RUN)
 
     def ours(self) -> Collection[TopicPartition]:
         """Partitions of the current run whose moves have not ended."""

@@ -11,7 +11,7 @@ from typing import Protocol
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
 from ballast.daemon.context.view import RunView
-from ballast.daemon.process.loop import Beat
+from ballast.daemon.process.loop import Heartbeat
 
 
 class RunController(Protocol):
@@ -29,7 +29,7 @@ class RunController(Protocol):
         """The run being carried out."""
         ...
 
-    def beat(self) -> Beat | None:
+    def heartbeat(self) -> Heartbeat | None:
         """The last sign of life of the run in progress; None while there is none."""
         ...
 

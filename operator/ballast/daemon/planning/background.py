@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ballast.core.plan import Plan
 from ballast.core.planner import Loads
 from ballast.daemon.process.health import PLAN
-from ballast.daemon.process.loop import LONGEST_NAP_S, Beat
+from ballast.daemon.process.loop import LONGEST_WAIT_S, Heartbeat
 from ballast.errors import Unavailable
 from ballast.ports.time import Clock
 
@@ -32,21 +32,21 @@ class Background:
     meanwhile: Callable[[], float]
     """Does what is due while a plan is made; returns the seconds until more is."""
     stopping: Callable[[], bool]
-    beat: Beat | None = None
+    heartbeat: Heartbeat | None = None
     """When the plan in progress began; None while there is none."""
 
     def __call__(self, make: Callable[[], Made]) -> Made:
         """What ``make`` returns or raises; a process that stops does not wait for it."""
         made: Future[Made] = Future()
-        self.beat = Beat(at_s=self.clock.monotonic_s(), doing=PLAN)
+        self.heartbeat = Heartbeat(at_s=self.clock.monotonic_s(), doing=PLAN)
         threading.Thread(target=_settle, args=(made, make), name="plan", daemon=True).start()
         try:
-            while not wait([made], timeout=min(self.meanwhile(), LONGEST_NAP_S)).done:
+            while not wait([made], timeout=min(self.meanwhile(), LONGEST_WAIT_S)).done:
                 if self.stopping():
                     raise Unavailable("The daemon is stopping: the plan in progress is dropped.")
             return made.result()
         finally:
-            self.beat = None
+            self.heartbeat = None
 
 
 def _settle(made: Future[Made], make: Callable[[], Made]) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from ballast.core.wording import human_time
 from ballast.daemon.context.view import Role, View
-from ballast.daemon.process.loop import Beat
+from ballast.daemon.process.loop import Heartbeat
 
 STUCK_AFTER_S: Final = 180.0
 """A loop that has not beaten for this long is stuck: longer than any timeout of a client, with room to spare."""
@@ -38,20 +38,20 @@ class Health:
     sentence: str
 
 
-def alive(beats: Mapping[str, Beat], now_s: float) -> Health:
+def alive(heartbeats: Mapping[str, Heartbeat], now_s: float) -> Health:
     """Has every loop shown a sign of life in time?"""
-    for name, beat in beats.items():
-        silent_s = now_s - beat.at_s
-        if silent_s > _patience_s(beat):
-            doing = f" while in {beat.doing}" if beat.doing else ""
+    for name, heartbeat in heartbeats.items():
+        silent_s = now_s - heartbeat.at_s
+        if silent_s > _patience_s(heartbeat):
+            doing = f" while in {heartbeat.doing}" if heartbeat.doing else ""
             return Health(ok=False, sentence=f"The {name} loop has not moved for {human_time(silent_s)}{doing}.")
     return Health(ok=True, sentence="ok")
 
 
-def _patience_s(beat: Beat) -> float:
-    if beat.doing == PLAN:
+def _patience_s(heartbeat: Heartbeat) -> float:
+    if heartbeat.doing == PLAN:
         return STUCK_IN_PLAN_AFTER_S
-    return STUCK_IN_RUN_AFTER_S if beat.doing == RUN else STUCK_AFTER_S
+    return STUCK_IN_RUN_AFTER_S if heartbeat.doing == RUN else STUCK_AFTER_S
 
 
 def ready(view: View) -> Health:

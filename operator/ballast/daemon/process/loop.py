@@ -18,8 +18,8 @@ from ballast.ports.time import Clock
 log = logging.getLogger("ballast.daemon")
 
 MAX_BACKOFF_S = 300.0
-LONGEST_NAP_S = 1.0
-"""The loop beats at least this often while nothing is due."""
+LONGEST_WAIT_S = 1.0
+"""The loop shows that it lives at least this often while nothing is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Check:
     name: str
     every_s: Callable[[], float]
     """Asked each time, so that a changed setting takes effect at once."""
-    run: Callable[[], str]
+    perform: Callable[[], str]
     """Does it, and says in one sentence what came of it."""
     reading_ms: Callable[[], int | None] = lambda: None
     """Asked as it begins: when the reading was taken that it goes by; None where it goes by none."""
@@ -42,19 +42,19 @@ class _Schedule:
     check: Check
     due_s: float
     failures: int = 0
-    hurried: bool = False
+    requested: bool = False
     """Asked for since it last began, also while it ran."""
 
 
 @dataclass(slots=True)
-class Beat:
+class Heartbeat:
     """When the loop last showed a sign of life (monotonic seconds)."""
 
     at_s: float = 0.0
     doing: str = ""
 
 
-class BeatingClock:
+class HeartbeatClock:
     """A clock that notes when it was last read: a thread that works by it shows that it is not stuck, whatever it does."""
 
     def __init__(self, clock: Clock) -> None:
@@ -83,14 +83,14 @@ class Loop:
 
     clock: Clock
     report: Callable[[str, CheckReport], None]
-    nap: Callable[[float], None]
+    wait: Callable[[float], None]
     """Waits at most so many seconds; returns early when there is news."""
     checks: Sequence[Check] = ()
-    beat: Beat = field(default_factory=Beat)
+    heartbeat: Heartbeat = field(default_factory=Heartbeat)
     _schedule: list[_Schedule] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.beat.at_s = self.clock.monotonic_s()
+        self.heartbeat.at_s = self.clock.monotonic_s()
         self.add(*self.checks)
 
     def add(self, *checks: Check) -> None:
@@ -105,18 +105,18 @@ class Loop:
     def run(self, stopping: Callable[[], bool]) -> None:
         """Go on until told to stop."""
         while not stopping():
-            self.nap(min(self.pass_once(stopping), LONGEST_NAP_S))
+            self.wait(min(self.pass_once(stopping), LONGEST_WAIT_S))
 
-    def hurry(self, name: str) -> None:
+    def run_now(self, name: str) -> None:
         """Make one check due now: a person asked, or something changed."""
         for entry in self._schedule:
             if entry.check.name == name:
-                entry.hurried = True
+                entry.requested = True
 
-    def hurry_all(self) -> None:
+    def run_all_now(self) -> None:
         """Make every check due now."""
         for entry in self._schedule:
-            entry.hurried = True
+            entry.requested = True
 
     def pass_once(self, stopping: Callable[[], bool] = lambda: False) -> float:
         """Run everything that is due; return the seconds until something is.
@@ -127,33 +127,33 @@ class Loop:
         while at < len(self._schedule) and not stopping():
             entry = self._schedule[at]
             now = self.clock.monotonic_s()
-            self.beat.at_s, self.beat.doing = now, ""
+            self.heartbeat.at_s, self.heartbeat.doing = now, ""
             at += 1
-            if entry.hurried or now >= entry.due_s:
-                self.beat.doing = entry.check.name
+            if entry.requested or now >= entry.due_s:
+                self.heartbeat.doing = entry.check.name
                 self._run(entry)
-                at = next((i for i, e in enumerate(self._schedule[:at]) if e.hurried), at)
+                at = next((i for i, e in enumerate(self._schedule[:at]) if e.requested), at)
         now = self.clock.monotonic_s()
-        self.beat.at_s, self.beat.doing = now, ""
-        if any(e.hurried for e in self._schedule):
+        self.heartbeat.at_s, self.heartbeat.doing = now, ""
+        if any(e.requested for e in self._schedule):
             return 0.0
         return max(0.0, min((e.due_s for e in self._schedule), default=now) - now)
 
     def run_meanwhile(self, name: str) -> float:
         """Run one check if it is due, while another one waits; return the seconds until it is."""
         entry = next(e for e in self._schedule if e.check.name == name)
-        doing, self.beat.at_s = self.beat.doing, self.clock.monotonic_s()
-        if entry.hurried or self.beat.at_s >= entry.due_s:
-            self.beat.doing = name
+        doing, self.heartbeat.at_s = self.heartbeat.doing, self.clock.monotonic_s()
+        if entry.requested or self.heartbeat.at_s >= entry.due_s:
+            self.heartbeat.doing = name
             self._run(entry)
-            self.beat.at_s, self.beat.doing = self.clock.monotonic_s(), doing
-        return max(0.0, entry.due_s - self.beat.at_s)
+            self.heartbeat.at_s, self.heartbeat.doing = self.clock.monotonic_s(), doing
+        return max(0.0, entry.due_s - self.heartbeat.at_s)
 
     def _run(self, entry: _Schedule) -> None:
-        began_s, began_ms, entry.hurried = self.clock.monotonic_s(), self.clock.now_ms(), False
+        began_s, began_ms, entry.requested = self.clock.monotonic_s(), self.clock.now_ms(), False
         result, reading_ms = CheckResult.OK, entry.check.reading_ms()
         try:
-            sentence = entry.check.run()
+            sentence = entry.check.perform()
         except BallastError as failure:
             result, sentence = CheckResult.FAILED, str(failure)
             say(log, sentence, level=logging.WARNING, check=entry.check.name, failure=failure.id)

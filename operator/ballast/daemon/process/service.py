@@ -22,7 +22,7 @@ from ballast.daemon.observing.log_ends import LogEndReader
 from ballast.daemon.planning.background import Background
 from ballast.daemon.process import health
 from ballast.daemon.process.logs import say
-from ballast.daemon.process.loop import Beat, Check, Loop
+from ballast.daemon.process.loop import Check, Heartbeat, Loop
 from ballast.daemon.process.parts import Loops, Outside, assemble
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.app import WebParts, build, build_probes
@@ -71,7 +71,7 @@ class Service:
         self._mark_changed(self.board.view.settings)
         self._stop = threading.Event()
         self._wake = threading.Event()
-        # The loops first, since the parts ask them to hurry; then the parts, and with them what the loops do.
+        # The loops first, since the parts ask them to run a check now; then the parts, and with them what the loops do.
         self.work, self.lock, self.journal_loop, self.pulse = (self._loop() for _ in range(4))
         self.planning = Background(self.clock, lambda: self.work.run_meanwhile("observe"), self._stop.is_set)
         self.parts = assemble(
@@ -104,27 +104,27 @@ class Service:
             Check(
                 name="observe",
                 every_s=lambda: every().observe_s,
-                run=parts.observer.observe,
+                perform=parts.observer.observe,
                 max_backoff_s=READ_AGAIN_S,
             ),
-            Check(name="asked", every_s=lambda: every().act_s, run=parts.asked.make),
-            Check(name="leaders", every_s=parts.leaders.interval_s, run=parts.leaders.check, reading_ms=taken),
-            Check(name="repair", every_s=lambda: every().repair_s, run=parts.repair.check, reading_ms=taken),
-            Check(name="balance", every_s=lambda: every().balance_s, run=parts.balance.check, reading_ms=taken),
-            Check(name="act", every_s=lambda: every().act_s, run=parts.proposals.act),
+            Check(name="asked", every_s=lambda: every().act_s, perform=parts.asked.make),
+            Check(name="leaders", every_s=parts.leaders.interval_s, perform=parts.leaders.check, reading_ms=taken),
+            Check(name="repair", every_s=lambda: every().repair_s, perform=parts.repair.check, reading_ms=taken),
+            Check(name="balance", every_s=lambda: every().balance_s, perform=parts.balance.check, reading_ms=taken),
+            Check(name="act", every_s=lambda: every().act_s, perform=parts.proposals.act),
         )
-        self.lock.add(Check(name="lock", every_s=lambda: every().lock_s, run=parts.lock.keep))
-        self.journal_loop.add(Check(name="journal", every_s=lambda: every().journal_s, run=parts.journal.read))
+        self.lock.add(Check(name="lock", every_s=lambda: every().lock_s, perform=parts.lock.keep))
+        self.journal_loop.add(Check(name="journal", every_s=lambda: every().journal_s, perform=parts.journal.read))
         self.pulse.add(
-            Check(name="requests", every_s=lambda: every().requests_s, run=parts.requests.answer_all),
-            Check(name="run", every_s=lambda: every().requests_s, run=parts.journal.show_run),
-            Check(name="settings", every_s=lambda: every().settings_s, run=self._settings),
-            Check(name="health", every_s=lambda: every().settings_s, run=self._restart_stuck),
+            Check(name="requests", every_s=lambda: every().requests_s, perform=parts.requests.answer_all),
+            Check(name="run", every_s=lambda: every().requests_s, perform=parts.journal.show_run),
+            Check(name="settings", every_s=lambda: every().settings_s, perform=self._settings),
+            Check(name="health", every_s=lambda: every().settings_s, perform=self._restart_stuck),
         )
         if (look := self.given.credentials_changed) is not None:
-            self.pulse.add(Check(name="credentials", every_s=lambda: every().settings_s, run=look))
+            self.pulse.add(Check(name="credentials", every_s=lambda: every().settings_s, perform=look))
         if self.given.web.tls_certificate is not None:
-            self.pulse.add(Check(name="certificate", every_s=lambda: every().settings_s, run=self.web.renew))
+            self.pulse.add(Check(name="certificate", every_s=lambda: every().settings_s, perform=self.web.renew))
 
     def run(self) -> None:
         """Serve and check until ``stop``; then leave within the grace period."""
@@ -152,13 +152,15 @@ class Service:
         self._wake.set()
 
     @property
-    def beats(self) -> dict[str, Beat]:
+    def heartbeats(self) -> dict[str, Heartbeat]:
         """The signs of life of every loop."""
         loops = {"pulse": self.pulse, "work": self.work, "lock": self.lock, "journal": self.journal_loop}
         controller = self.parts.access.run_controller
-        run = controller.beat() if controller else None
-        beats = {"run": run, "plan": self.planning.beat}
-        return {name: loop.beat for name, loop in loops.items()} | {n: b for n, b in beats.items() if b is not None}
+        run = controller.heartbeat() if controller else None
+        heartbeats = {"run": run, "plan": self.planning.heartbeat}
+        return {name: loop.heartbeat for name, loop in loops.items()} | {
+            n: b for n, b in heartbeats.items() if b is not None
+        }
 
     def run_ended(self, result: RunResult) -> None:
         """Count a run, tell of it, and read the journal again soon."""
@@ -172,21 +174,21 @@ class Service:
         self.given.outside.event_sink(
             ClusterEvent(reason="RunEnded" if well else "RunIncomplete", sentence=sentence, warning=not well)
         )
-        self.journal_loop.hurry("journal")
+        self.journal_loop.run_now("journal")
 
     def check_now(self) -> None:
         """Make the reading and the checks due at once."""
-        self.work.hurry_all()
+        self.work.run_all_now()
 
     def _loop(self) -> Loop:
-        return Loop(clock=self.clock, report=self._report, nap=self._wait)
+        return Loop(clock=self.clock, report=self._report, wait=self._wait)
 
     def _note_lock_wait(self) -> None:
-        self.lock.beat.at_s = self.clock.monotonic_s()
+        self.lock.heartbeat.at_s = self.clock.monotonic_s()
 
     def _restart_stuck(self) -> str:
         """Restart the process where a loop or the run is stuck; the run is resumed from the journal."""
-        state = health.alive(self.beats, self.clock.monotonic_s())
+        state = health.alive(self.heartbeats, self.clock.monotonic_s())
         if state.ok or self.given.start_anew is None:
             return state.sentence
         sentence = f"{state.sentence} The process restarts itself and resumes from the journal."
@@ -214,7 +216,7 @@ class Service:
         self.parts.permissions.publish()
         self.parts.runs.hold()
         # A change of mode wants the lock, or gives it back.
-        self.lock.hurry("lock")
+        self.lock.run_now("lock")
         # What the new settings ask for need not wait for the next check.
         self.check_now()
         return sentence
@@ -243,7 +245,7 @@ class Service:
             closing=self._stop.is_set,
             hosts=web.hosts,
             desk=Desk(web.token_file, self._submit, clock, read_needs_token=web.read_needs_token),
-            alive=lambda: health.alive(self.beats, clock.monotonic_s()),
+            alive=lambda: health.alive(self.heartbeats, clock.monotonic_s()),
             ready=lambda: health.ready(board.view),
             healthy=lambda: health.healthy(
                 board.view, now_ms=clock.now_ms(), observe_s=self.policy.now.intervals.observe_s
@@ -252,7 +254,7 @@ class Service:
 
     def _submit(self, request: Request) -> None:
         self.parts.requests.submit(request)
-        self.pulse.hurry("requests")
+        self.pulse.run_now("requests")
 
     def _end_in_time(self) -> None:
         """End the process when its grace is over: where no broker answers, each call in the way waits for all of its own time."""
