@@ -107,10 +107,10 @@ def _cancel(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
             state = picture.partitions.get(name)
             if stage.cancel_at_s > now.s or name not in picture.reassignments or state is None:
                 continue
-            back = stage.way_back or m.move.old
+            back = stage.replicas_after_cancel or m.move.old
             why = _why_not_cancel(name, back, state, picture)
             if why is None:
-                changed[name] = move_to(m, Cancelling(stage.way_back, stage.raced), now, m.note)
+                changed[name] = move_to(m, Cancelling(stage.replicas_after_cancel, stage.raced), now, m.note)
                 targets[name] = None
             else:
                 changed[name] = replace(m, note=why) if m.note != why else m

@@ -153,7 +153,9 @@ def _replicas_note(m: MoveRun, code: str, replicas: tuple[int, ...]) -> MoveNote
 def _judge_waiting(m: MoveRun, look: _Look) -> MoveRun:
     """Planned or throttled: the very same move may be in progress already."""
     if _listed(m, look.picture) and m.move.old != m.move.new:
-        return move_to(m, Moving(way_back=_replicas_after_cancel(m, look)), look.now, note("followed"))
+        return move_to(
+            m, Moving(replicas_after_cancel=_read_replicas_after_cancel(m, look)), look.now, note("followed")
+        )
     return m
 
 
@@ -181,12 +183,12 @@ def _judge_begun(m: MoveRun, look: _Look) -> MoveRun:
     replica count as well.  Only a submission that this process knows to be its own is cancelled.  Before KIP-455 the list does
     not tell what a move began with.
     """
-    state, way_back = look.picture.state, _replicas_after_cancel(m, look)
+    state, replicas_after_cancel = look.picture.state, _read_replicas_after_cancel(m, look)
     told = state is not None and "reassign" in state.api and not m.unconfirmed
-    if not told or set(way_back) in (set(m.move.old), set(m.move.new)):
-        return move_to(m, Moving(way_back=way_back), look.now)
-    why = _replicas_note(m, "assignment-changed-during-submit", tuple(sorted(set(way_back))))
-    return move_to(m, Moving(way_back=way_back, raced=True), look.now, why)
+    if not told or set(replicas_after_cancel) in (set(m.move.old), set(m.move.new)):
+        return move_to(m, Moving(replicas_after_cancel=replicas_after_cancel), look.now)
+    why = _replicas_note(m, "assignment-changed-during-submit", tuple(sorted(set(replicas_after_cancel))))
+    return move_to(m, Moving(replicas_after_cancel=replicas_after_cancel, raced=True), look.now, why)
 
 
 def _judge_moving(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
@@ -205,13 +207,13 @@ def _judge_moving(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
 
 
 def _judge_listed(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
-    way_back = _replicas_after_cancel(m, look)
-    if way_back == stage.way_back and stage.unlisted_since_s is None:
+    replicas_after_cancel = _read_replicas_after_cancel(m, look)
+    if replicas_after_cancel == stage.replicas_after_cancel and stage.unlisted_since_s is None:
         return m
-    return replace(m, stage=replace(stage, way_back=way_back, unlisted_since_s=None))
+    return replace(m, stage=replace(stage, replicas_after_cancel=replicas_after_cancel, unlisted_since_s=None))
 
 
-def _replicas_after_cancel(m: MoveRun, look: _Look) -> tuple[int, ...]:
+def _read_replicas_after_cancel(m: MoveRun, look: _Look) -> tuple[int, ...]:
     """The replicas that a cancel would leave: the union without what is being added."""
     listed = look.picture.reassignments[m.move.name]
     return tuple(b for b in listed.replicas if b not in listed.adding)
@@ -231,11 +233,11 @@ def _judge_cancelling(m: MoveRun, stage: Cancelling, look: _Look) -> MoveRun:
     waited = look.now.s - m.entered_s >= look.run.policy.submit_grace_s
     if listed:
         # The cancel was lost or refused this time: back to moving, from where it is decided anew.
-        again = Moving(way_back=stage.way_back, raced=stage.raced)
+        again = Moving(replicas_after_cancel=stage.replicas_after_cancel, raced=stage.raced)
         return move_to(m, again, look.now, note("cancel-without-effect")) if waited else m
     if stage.raced:
         return move_to(m, Failed("modified-externally"), look.now, m.note)
-    certain = stage.acknowledged and not m.unconfirmed and stage.way_back == m.move.old
+    certain = stage.acknowledged and not m.unconfirmed and stage.replicas_after_cancel == m.move.old
     if look.state.replicas == m.move.old and (waited or certain):
         return roll_back(look.run, m, look.now)
     if look.state.replicas == m.move.new and waited:
@@ -259,7 +261,12 @@ def _judge_restoring(m: MoveRun, stage: Restoring, look: _Look) -> MoveRun:
         if not _listed(m, look.picture):
             return _fail_overridden(m, look.picture, look.now)
         # A submission without an answer came after the cancel.
-        return move_to(m, Moving(way_back=_replicas_after_cancel(m, look)), look.now, note("reassignment-reappeared"))
+        return move_to(
+            m,
+            Moving(replicas_after_cancel=_read_replicas_after_cancel(m, look)),
+            look.now,
+            note("reassignment-reappeared"),
+        )
     # A submission that may still arrive would start the move again: then the list is watched here as well.
     quiet = not m.unconfirmed or look.now.s - m.entered_s >= look.run.policy.submit_grace_s
     if quiet and listed is None and look.state.replicas == m.move.old:

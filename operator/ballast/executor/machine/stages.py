@@ -52,7 +52,7 @@ class Copying(InFlight):
 class Reassigning(Copying):
     """The controller lists it as a reassignment of ours."""
 
-    way_back: tuple[int, ...] = ()
+    replicas_after_cancel: tuple[int, ...] = ()
     """The replicas that a cancel would leave, in their order, by the controller's own list; empty before that was seen."""
     raced: bool = False
     """Our submission met another list than the one that was planned for, and is cancelled."""
@@ -149,7 +149,7 @@ class Cancelling(InFlight):
     """Its cancel is intended (journaled)."""
 
     code: ClassVar[str] = "cancelling"
-    way_back: tuple[int, ...] = ()
+    replicas_after_cancel: tuple[int, ...] = ()
     """As of the reassignment."""
     raced: bool = False
     """As of the reassignment."""

@@ -212,7 +212,7 @@ def _answer(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now) 
         case EffectKind.CANCEL, Cancelling() as stage if outcome.code in HOPELESS | {CHANGED_MEANWHILE}:
             # With any other code it may have ended, or been cancelled all the same: the next looks say how.
             later = now.s + HOPELESS_AGAIN_S if outcome.code in HOPELESS else again
-            on = Moving(way_back=stage.way_back, raced=stage.raced, cancel_at_s=later)
+            on = Moving(replicas_after_cancel=stage.replicas_after_cancel, raced=stage.raced, cancel_at_s=later)
             return move_to(m, on, now, note("cancel-refused", answer=outcome))
         case EffectKind.RESTORE, Restoring():
             return replace(m, note=note("order-refused", answer=outcome))

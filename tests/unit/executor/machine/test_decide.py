@@ -84,7 +84,7 @@ def of_kind(effects: tuple[Effect, ...], kind: EffectKind) -> list[Effect]:
 
 def test_another_order_that_a_cancel_left_is_put_back() -> None:
     """Where the old brokers have it, nothing moves them and their order is another; each of the others is left alone."""
-    untouched = Cancelling(way_back=(2, 1))
+    untouched = Cancelling(replicas_after_cancel=(2, 1))
     of = moves(*[untouched] * 5, Verified(), untouched, untouched)
     looks = seen((2, 1), (1, 2), (3, 2), None, (2, 1), (2, 1), (2, 1), (2, 1), listed=(4,))
     run, effects = decide(run_of(of, replace(PLAIN, submit_chunk=2)), looks, NOW)
@@ -127,7 +127,7 @@ def test_what_has_not_begun_ends_with_a_run_that_is_cancelled(status: Status, ou
 
 def test_reassignments_of_a_run_that_is_cancelled_are_cancelled() -> None:
     """Those that the controller lists and metadata knows, once a refused cancel has waited its time."""
-    racing = Moving(way_back=(1, 2), raced=True)
+    racing = Moving(replicas_after_cancel=(1, 2), raced=True)
     of = moves(
         Moving(cancel_at_s=1_001.0), racing, Moving(), Moving(), Stalled(cause="slow", cancel_at_s=1_000.0), Moved()
     )
@@ -161,7 +161,7 @@ def test_a_run_that_goes_on_cancels_what_has_stood_still_for_too_long(
 
 
 @pytest.mark.parametrize(
-    ("way_back", "isr", "alive", "safe"),
+    ("replicas_after_cancel", "isr", "alive", "safe"),
     [
         ((), (1,), (1, 3), True),
         ((), (3,), (1, 2, 3), False),
@@ -171,10 +171,13 @@ def test_a_run_that_goes_on_cancels_what_has_stood_still_for_too_long(
     ],
 )
 def test_a_cancel_that_would_leave_no_leader_waits(
-    way_back: tuple[int, ...], isr: tuple[int, ...], alive: tuple[int, ...], *, safe: bool
+    replicas_after_cancel: tuple[int, ...], isr: tuple[int, ...], alive: tuple[int, ...], *, safe: bool
 ) -> None:
     """By the list that the cancel would leave, which may be another than the plan's; said once, and not journaled anew."""
-    run = run_of(moves(Moving(way_back=way_back), Moving(way_back=(1, 2))), phase=Phase.CANCELLING)
+    run = run_of(
+        moves(Moving(replicas_after_cancel=replicas_after_cancel), Moving(replicas_after_cancel=(1, 2))),
+        phase=Phase.CANCELLING,
+    )
     looks = seen((3, 2, 1), listed=(0,), isr=isr, alive=alive)
     after, effects = decide(run, looks, NOW)
     m = after.moves[name(0)]
@@ -182,7 +185,10 @@ def test_a_cancel_that_would_leave_no_leader_waits(
     if safe:
         assert isinstance(m.stage, Cancelling)
         return
-    assert (m.stage, m.note) == (Moving(way_back=way_back), note("cancel-unsafe", replicas=way_back or (1, 2)))
+    assert (m.stage, m.note) == (
+        Moving(replicas_after_cancel=replicas_after_cancel),
+        note("cancel-unsafe", replicas=replicas_after_cancel or (1, 2)),
+    )
     assert decide(after, looks, NOW)[0].moves[name(0)] is m
 
 

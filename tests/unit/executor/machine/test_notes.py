@@ -145,7 +145,7 @@ def test_the_next_process_goes_on_with_what_the_journal_told() -> None:
 @pytest.mark.parametrize(
     ("stage", "kept"),
     [
-        (Moving(way_back=(1,), raced=True), {"stage": "moving", "raced": True}),
+        (Moving(replicas_after_cancel=(1,), raced=True), {"stage": "moving", "raced": True}),
         (Stalled(raced=True), {"stage": "stalled", "raced": True}),
         (Cancelling(raced=True), {"stage": "cancelling", "raced": True}),
         (Failed("deleted"), {"stage": "failed", "outcome": "deleted"}),

@@ -94,10 +94,20 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
     [
         # Before it has begun.
         pytest.param(
-            Planned(), seen(UNION, OURS), {}, Moving(way_back=(2, 1)), note("followed"), id="planned-and-listed"
+            Planned(),
+            seen(UNION, OURS),
+            {},
+            Moving(replicas_after_cancel=(2, 1)),
+            note("followed"),
+            id="planned-and-listed",
         ),
         pytest.param(
-            Throttled(), seen(UNION, OURS), {}, Moving(way_back=(2, 1)), note("followed"), id="throttled-and-listed"
+            Throttled(),
+            seen(UNION, OURS),
+            {},
+            Moving(replicas_after_cancel=(2, 1)),
+            note("followed"),
+            id="throttled-and-listed",
         ),
         pytest.param(Throttled(), seen((4, 2, 1), THEIRS), {}, Throttled(), SAID, id="throttled-and-theirs-is-listed"),
         pytest.param(Throttled(), seen((1, 2)), {}, Throttled(), SAID, id="throttled"),
@@ -105,7 +115,9 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
         pytest.param(
             Submitted(), seen((4, 2, 1), THEIRS), {}, Failed("overridden"), seen_note("overridden", 4, 2), id="other"
         ),
-        pytest.param(Submitted(), seen(UNION, OURS), {}, Moving(way_back=(2, 1)), None, id="submitted-and-listed"),
+        pytest.param(
+            Submitted(), seen(UNION, OURS), {}, Moving(replicas_after_cancel=(2, 1)), None, id="submitted-and-listed"
+        ),
         pytest.param(Submitted(), seen((3, 2)), {}, Moved(), None, id="submitted-and-arrived"),
         pytest.param(Submitted(), seen((1, 2)), EARLY, Submitted(), SAID, id="submitted-within-the-grace"),
         pytest.param(Submitted(), seen((1, 2)), {**LATE, "attempts": 2}, Planned(), SAID, id="submitted-again"),
@@ -145,23 +157,28 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
             id="stalled-and-cancelled-by-others",
         ),
         pytest.param(
-            Moving(unlisted_since_s=1.0, way_back=(1, 2), cancel_at_s=7.0),
+            Moving(unlisted_since_s=1.0, replicas_after_cancel=(1, 2), cancel_at_s=7.0),
             seen(UNION, OURS),
             {},
-            Moving(way_back=(2, 1), cancel_at_s=7.0),
+            Moving(replicas_after_cancel=(2, 1), cancel_at_s=7.0),
             SAID,
             id="listed-again",
         ),
         pytest.param(
-            Moving(unlisted_since_s=1.0, way_back=(2, 1)),
+            Moving(unlisted_since_s=1.0, replicas_after_cancel=(2, 1)),
             seen(UNION, OURS),
             {},
-            Moving(way_back=(2, 1)),
+            Moving(replicas_after_cancel=(2, 1)),
             SAID,
             id="listed-as-before",
         ),
         pytest.param(
-            Stalled(cause="slow"), seen(UNION, OURS), {}, Stalled(way_back=(2, 1), cause="slow"), SAID, id="stalled"
+            Stalled(cause="slow"),
+            seen(UNION, OURS),
+            {},
+            Stalled(replicas_after_cancel=(2, 1), cause="slow"),
+            SAID,
+            id="stalled",
         ),
         # Cancelling.
         pytest.param(
@@ -172,7 +189,7 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
             Cancelling((2, 1), raced=True),
             seen(UNION, OURS),
             LATE,
-            Moving(way_back=(2, 1), raced=True),
+            Moving(replicas_after_cancel=(2, 1), raced=True),
             note("cancel-without-effect"),
             id="cancel-lost",
         ),
@@ -225,7 +242,7 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
             Restoring(),
             seen((1, 2), OURS),
             EARLY,
-            Moving(way_back=(2, 1)),
+            Moving(replicas_after_cancel=(2, 1)),
             note("reassignment-reappeared"),
             id="reassignment-reappeared",
         ),
@@ -233,7 +250,7 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
             Restoring(),
             seen(None, OURS),
             {},
-            Moving(way_back=(2, 1)),
+            Moving(replicas_after_cancel=(2, 1)),
             note("reassignment-reappeared"),
             id="begun-and-not-shown",
         ),
@@ -336,7 +353,7 @@ def test_a_reassignment_is_ours_whatever_its_order() -> None:
     """Kafka may list the replicas of the union in any."""
     m = after(Submitted(), seen((1, 2, 3), Reassignment((1, 2, 3), (3,), (1,))))
     assert isinstance(m.stage, Moving)
-    assert m.stage.way_back == (1, 2)
+    assert m.stage.replicas_after_cancel == (1, 2)
 
 
 def test_a_move_between_log_dirs_alone_follows_no_reassignment() -> None:
@@ -373,7 +390,10 @@ def test_a_move_that_began_from_another_list_is_known_by_its_way_back(
     """Only where the list tells and the submission is known to be this process's own."""
     m = after(Submitted(), seen(UNION, listed, state=state), unconfirmed=unconfirmed)
     assert isinstance(m.stage, Moving)
-    assert (m.stage.raced, m.stage.way_back) == (raced, tuple(b for b in listed.replicas if b not in listed.adding))
+    assert (m.stage.raced, m.stage.replicas_after_cancel) == (
+        raced,
+        tuple(b for b in listed.replicas if b not in listed.adding),
+    )
     assert m.note == (seen_note("assignment-changed-during-submit", 2, 4) if raced else None)
 
 
@@ -426,7 +446,7 @@ def test_what_neither_list_knows_is_deleted(down_since_s: float | None, grace_s:
     else:
         assert (found.stage, found.down_since_s) == (Moving(), NOW.s if down_since_s is None else down_since_s)
     listed = observe(run, seen(None, OURS), NOW).moves[NAME]
-    assert (listed.stage, listed.down_since_s) == (Moving(way_back=(2, 1)), None)
+    assert (listed.stage, listed.down_since_s) == (Moving(replicas_after_cancel=(2, 1)), None)
 
 
 def test_every_move_is_looked_at_and_what_has_ended_is_not() -> None:
@@ -509,7 +529,7 @@ def test_a_size_that_no_broker_tells_leaves_the_total_as_it_was() -> None:
 )
 def test_growth_is_noted_with_its_time(grown_at_s: float, size: int, expected: tuple[float, float, int]) -> None:
     """What goes on after a standstill gets its time anew."""
-    stage = Moving(grown_at_s=grown_at_s, mark_left_bytes=80, way_back=(2, 1))
+    stage = Moving(grown_at_s=grown_at_s, mark_left_bytes=80, replicas_after_cancel=(2, 1))
     m = MoveRun(MOVE, stage, copied_bytes=20, total_bytes=100, entered_s=999.0)
     run = Run("r", "test", "c", replace(POLICY, timeout_floor_s=5_000.0), {NAME: m}, {})
     found = observe(run, seen(UNION, OURS, logs=logs(size)), NOW).moves[NAME].stage
@@ -561,7 +581,7 @@ def test_a_move_that_stands_still_is_named_with_its_cause(
     stage: Moving | Stalled, entered_s: float, alive: int, expected: type[Stage], cause: str | None
 ) -> None:
     """Idle, late or broken; named anew only where the cause is another."""
-    stage = replace(stage, way_back=(2, 1))
+    stage = replace(stage, replicas_after_cancel=(2, 1))
     picture = seen(UNION, OURS, logs=logs(20), alive=(1, 2, alive))
     m = after(stage, picture, entered_s=entered_s, **QUIET)
     assert type(m.stage) is expected
@@ -579,7 +599,7 @@ def test_a_move_that_stands_still_is_named_with_its_cause(
 
 def test_what_producers_add_is_no_progress_of_the_copy() -> None:
     """A partition that is written to grows at every reading, and its copy is named as standing still all the same."""
-    stage = Moving(grown_at_s=940.0, mark_s=990.0, way_back=(2, 1))
+    stage = Moving(grown_at_s=940.0, mark_s=990.0, replicas_after_cancel=(2, 1))
     m = after(stage, seen(UNION, OURS, logs=logs(20), sizes={NAME: 150}), **QUIET)
     assert (m.copied_bytes, m.total_bytes, m.cause) == (20, 150, "fetch-errors")
 
@@ -587,7 +607,7 @@ def test_what_producers_add_is_no_progress_of_the_copy() -> None:
 def test_the_rate_of_the_leader_counts_for_the_time_of_a_move() -> None:
     """One that sends slowly is given the time for that; and nothing at all is another cause than too little."""
     policy = replace(POLICY, throttle=1_000, throttle_per_broker={1: 1})
-    stage = Moving(grown_at_s=999.0, mark_s=600.0, mark_left_bytes=10_000, way_back=(2, 1))
+    stage = Moving(grown_at_s=999.0, mark_s=600.0, mark_left_bytes=10_000, replicas_after_cancel=(2, 1))
     m = MoveRun(replace(MOVE, size_bytes=10_000), stage, entered_s=900.0, total_bytes=10_000)
     run = Run("r", "test", "c", policy, {NAME: m}, {})
     picture = seen(UNION, OURS, logs=logs(0))
@@ -600,7 +620,7 @@ def test_the_rate_of_the_leader_counts_for_the_time_of_a_move() -> None:
 
 def test_a_standstill_is_judged_when_destinations_were_read_or_one_is_down() -> None:
     """A look without a reading tells nothing new of the others."""
-    stage = Moving(grown_at_s=0.0, way_back=(2, 1))
+    stage = Moving(grown_at_s=0.0, replicas_after_cancel=(2, 1))
     assert type(after(stage, seen(UNION, OURS)).stage) is Moving
     assert type(after(stage, seen(UNION, OURS, alive=(1, 2))).stage) is Stalled
     assert type(after(stage, seen(UNION, OURS, logs={})).stage) is Stalled

@@ -28,7 +28,7 @@ def test_a_move_that_stands_still_and_goes_on_is_the_same_reassignment() -> None
 @pytest.mark.parametrize(
     ("before", "after", "clock"),
     [
-        pytest.param(Submitted(), Moving(way_back=(1, 2)), (50.0, 50.0, 70), id="begins"),
+        pytest.param(Submitted(), Moving(replicas_after_cancel=(1, 2)), (50.0, 50.0, 70), id="begins"),
         pytest.param(Moved(), Relocating(), (50.0, 50.0, 70), id="begins-between-log-dirs"),
         pytest.param(MOVING, STALLED, (10.0, 20.0, 30), id="stands-still"),
         pytest.param(STALLED, MOVING, (10.0, 20.0, 30), id="goes-on"),

@@ -166,7 +166,7 @@ def test_what_trying_again_does_not_cure_ends_a_move(code: str) -> None:
     misplaced = answered(EffectKind.PLACE, Relocating(), no(code))
     assert (misplaced.stage, misplaced.note) == (Failed("log-dir"), note("answer", answer=no(code)))
     kept = answered(EffectKind.CANCEL, Cancelling((2, 1), raced=True), no(code))
-    assert kept.stage == Moving(1_000.0, 1_000.0, 10, way_back=(2, 1), raced=True, cancel_at_s=1_300.0)
+    assert kept.stage == Moving(1_000.0, 1_000.0, 10, replicas_after_cancel=(2, 1), raced=True, cancel_at_s=1_300.0)
     assert kept.note == note("cancel-refused", answer=no(code))
 
 
