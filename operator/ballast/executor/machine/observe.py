@@ -37,7 +37,7 @@ from ballast.ports.cluster import Outcome, PartitionState
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _View:
     """One partition in one look."""
 
     run: Run
@@ -85,7 +85,7 @@ def _observe_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
             m = replace(m, topic_id=state.topic_id)
         elif m.topic_id != state.topic_id:
             return _fail_recreated(m, state.topic_id, now)
-    seen = _judge(m, _Look(run, picture, state or PartitionState(-1, (), ()), now))
+    seen = _judge(m, _View(run, picture, state or PartitionState(-1, (), ()), now))
     if type(seen.stage) is not type(m.stage):
         return seen
     seen = _progress(run, seen, picture, now)
@@ -97,23 +97,23 @@ def _observe_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     return seen
 
 
-def _judge(m: MoveRun, look: _Look) -> MoveRun:
+def _judge(m: MoveRun, view: _View) -> MoveRun:
     seen = m
     match m.stage:
         case Planned() | Throttled():
-            seen = _judge_waiting(m, look)
+            seen = _judge_waiting(m, view)
         case Submitted():
-            seen = _judge_submitted(m, look)
+            seen = _judge_submitted(m, view)
         case Moving() | Stalled() as stage:
-            seen = _judge_moving(m, stage, look)
+            seen = _judge_moving(m, stage, view)
         case Cancelling() as stage:
-            seen = _judge_cancelling(m, stage, look)
+            seen = _judge_cancelling(m, stage, view)
         case Restoring() as stage:
-            seen = _judge_restoring(m, stage, look)
+            seen = _judge_restoring(m, stage, view)
         case Relocating() as stage:
-            seen = _judge_relocating(m, stage, look)
+            seen = _judge_relocating(m, stage, view)
         case Unthrottled():
-            seen = _judge_unthrottled(m, look)
+            seen = _judge_unthrottled(m, view)
     return seen
 
 
@@ -150,76 +150,76 @@ def _replicas_note(m: MoveRun, code: str, replicas: tuple[int, ...]) -> MoveNote
     return note(code, partition=str(m.move.name), replicas=replicas)
 
 
-def _judge_waiting(m: MoveRun, look: _Look) -> MoveRun:
+def _judge_waiting(m: MoveRun, view: _View) -> MoveRun:
     """Planned or throttled: the very same move may be in progress already."""
-    if _listed(m, look.picture) and m.move.old != m.move.new:
+    if _listed(m, view.picture) and m.move.old != m.move.new:
         return move_to(
-            m, Moving(replicas_after_cancel=_read_replicas_after_cancel(m, look)), look.now, note("followed")
+            m, Moving(replicas_after_cancel=_read_replicas_after_cancel(m, view)), view.now, note("followed")
         )
     return m
 
 
-def _judge_submitted(m: MoveRun, look: _Look) -> MoveRun:
-    listed = _listed(m, look.picture)
+def _judge_submitted(m: MoveRun, view: _View) -> MoveRun:
+    listed = _listed(m, view.picture)
     if listed is None:
-        return _fail_overridden(m, look.picture, look.now)
+        return _fail_overridden(m, view.picture, view.now)
     if listed:
-        return _judge_begun(m, look)
-    if look.state.replicas == m.move.new:
-        return move_to(m, Moved(), look.now)
-    if look.now.s - m.entered_s < look.run.policy.submit_grace_s:
+        return _judge_begun(m, view)
+    if view.state.replicas == m.move.new:
+        return move_to(m, Moved(), view.now)
+    if view.now.s - m.entered_s < view.run.policy.submit_grace_s:
         return m
-    if m.attempts < look.run.policy.max_attempts:
-        return move_to(m, Planned(), look.now, m.note or note("not-shown"))
+    if m.attempts < view.run.policy.max_attempts:
+        return move_to(m, Planned(), view.now, m.note or note("not-shown"))
     # Only an answer is noted on a move that was submitted.
     why = m.note or note("never-shown", partition=str(m.move.name), attempts=m.attempts)
-    return move_to(m, Failed("not-taken" if m.note is None else "rejected"), look.now, why)
+    return move_to(m, Failed("not-taken" if m.note is None else "rejected"), view.now, why)
 
 
-def _judge_begun(m: MoveRun, look: _Look) -> MoveRun:
+def _judge_begun(m: MoveRun, view: _View) -> MoveRun:
     """Look once more after a submission: did it start from the list that was planned for?
 
     Another process may have changed that between our last look and the send; a request without the flag of KIP-860 then changes the
     replica count as well.  Only a submission that this process knows to be its own is cancelled.  Before KIP-455 the list does
     not tell what a move began with.
     """
-    state, replicas_after_cancel = look.picture.state, _read_replicas_after_cancel(m, look)
+    state, replicas_after_cancel = view.picture.state, _read_replicas_after_cancel(m, view)
     told = state is not None and "reassign" in state.api and not m.unconfirmed
     if not told or set(replicas_after_cancel) in (set(m.move.old), set(m.move.new)):
-        return move_to(m, Moving(replicas_after_cancel=replicas_after_cancel), look.now)
+        return move_to(m, Moving(replicas_after_cancel=replicas_after_cancel), view.now)
     why = _replicas_note(m, "assignment-changed-during-submit", tuple(sorted(set(replicas_after_cancel))))
-    return move_to(m, Moving(replicas_after_cancel=replicas_after_cancel, raced=True), look.now, why)
+    return move_to(m, Moving(replicas_after_cancel=replicas_after_cancel, raced=True), view.now, why)
 
 
-def _judge_moving(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
-    listed = _listed(m, look.picture)
+def _judge_moving(m: MoveRun, stage: Moving | Stalled, view: _View) -> MoveRun:
+    listed = _listed(m, view.picture)
     if listed is None:
-        return _fail_overridden(m, look.picture, look.now)
+        return _fail_overridden(m, view.picture, view.now)
     if listed:
-        return _judge_listed(m, stage, look)
-    if look.state.replicas == m.move.new:
-        return move_to(m, Moved(), look.now)
+        return _judge_listed(m, stage, view)
+    if view.state.replicas == m.move.new:
+        return move_to(m, Moved(), view.now)
     if stage.unlisted_since_s is None:
-        return replace(m, stage=replace(stage, unlisted_since_s=look.now.s))
-    if look.now.s - stage.unlisted_since_s < look.run.policy.submit_grace_s:
+        return replace(m, stage=replace(stage, unlisted_since_s=view.now.s))
+    if view.now.s - stage.unlisted_since_s < view.run.policy.submit_grace_s:
         return m
-    return move_to(m, Failed("cancelled-externally"), look.now, _replicas_note(m, "not-moving", look.state.replicas))
+    return move_to(m, Failed("cancelled-externally"), view.now, _replicas_note(m, "not-moving", view.state.replicas))
 
 
-def _judge_listed(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
-    replicas_after_cancel = _read_replicas_after_cancel(m, look)
+def _judge_listed(m: MoveRun, stage: Moving | Stalled, view: _View) -> MoveRun:
+    replicas_after_cancel = _read_replicas_after_cancel(m, view)
     if replicas_after_cancel == stage.replicas_after_cancel and stage.unlisted_since_s is None:
         return m
     return replace(m, stage=replace(stage, replicas_after_cancel=replicas_after_cancel, unlisted_since_s=None))
 
 
-def _read_replicas_after_cancel(m: MoveRun, look: _Look) -> tuple[int, ...]:
+def _read_replicas_after_cancel(m: MoveRun, view: _View) -> tuple[int, ...]:
     """The replicas that a cancel would leave: the union without what is being added."""
-    listed = look.picture.reassignments[m.move.name]
+    listed = view.picture.reassignments[m.move.name]
     return tuple(b for b in listed.replicas if b not in listed.adding)
 
 
-def _judge_cancelling(m: MoveRun, stage: Cancelling, look: _Look) -> MoveRun:
+def _judge_cancelling(m: MoveRun, stage: Cancelling, view: _View) -> MoveRun:
     """Back as soon as nothing can contradict it; after ``submit_grace_s`` where something could.
 
     Two things could.  A submission that got no answer may arrive after the cancel and start the move again (``unconfirmed``): then
@@ -227,21 +227,21 @@ def _judge_cancelling(m: MoveRun, stage: Cancelling, look: _Look) -> MoveRun:
     has left the same brokers in another order: so the old list is believed at once only where the controller's own list said
     that the cancel leaves just that.  With every request answered, neither is possible, and there is no wait.
     """
-    listed = _listed(m, look.picture)
+    listed = _listed(m, view.picture)
     if listed is None:
-        return _fail_overridden(m, look.picture, look.now)
-    waited = look.now.s - m.entered_s >= look.run.policy.submit_grace_s
+        return _fail_overridden(m, view.picture, view.now)
+    waited = view.now.s - m.entered_s >= view.run.policy.submit_grace_s
     if listed:
         # The cancel was lost or refused this time: back to moving, from where it is decided anew.
         again = Moving(replicas_after_cancel=stage.replicas_after_cancel, raced=stage.raced)
-        return move_to(m, again, look.now, note("cancel-without-effect")) if waited else m
+        return move_to(m, again, view.now, note("cancel-without-effect")) if waited else m
     if stage.raced:
-        return move_to(m, Failed("modified-externally"), look.now, m.note)
+        return move_to(m, Failed("modified-externally"), view.now, m.note)
     certain = stage.acknowledged and not m.unconfirmed and stage.replicas_after_cancel == m.move.old
-    if look.state.replicas == m.move.old and (waited or certain):
-        return roll_back(look.run, m, look.now)
-    if look.state.replicas == m.move.new and waited:
-        return move_to(m, Moved(), look.now, note("arrived-before-cancel"))
+    if view.state.replicas == m.move.old and (waited or certain):
+        return roll_back(view.run, m, view.now)
+    if view.state.replicas == m.move.new and waited:
+        return move_to(m, Moved(), view.now, note("arrived-before-cancel"))
     # The old brokers in another order, or the union that metadata still shows: decide.restore acts on the former.
     return m
 
@@ -253,35 +253,35 @@ def roll_back(run: Run, m: MoveRun, now: Now) -> MoveRun:
     return move_to(m, RolledBack("timed-out"), now, m.note)
 
 
-def _judge_restoring(m: MoveRun, stage: Restoring, look: _Look) -> MoveRun:
+def _judge_restoring(m: MoveRun, stage: Restoring, view: _View) -> MoveRun:
     """Restored as soon as nothing can contradict it; what begins meanwhile is followed, or another's."""
-    listed = look.picture.reassignments.get(m.move.name)
+    listed = view.picture.reassignments.get(m.move.name)
     # On clusters with ZooKeeper the old order itself is listed until the controller has taken it.
     if listed is not None and set(target(listed)) != set(m.move.old):
-        if not _listed(m, look.picture):
-            return _fail_overridden(m, look.picture, look.now)
+        if not _listed(m, view.picture):
+            return _fail_overridden(m, view.picture, view.now)
         # A submission without an answer came after the cancel.
         return move_to(
             m,
-            Moving(replicas_after_cancel=_read_replicas_after_cancel(m, look)),
-            look.now,
+            Moving(replicas_after_cancel=_read_replicas_after_cancel(m, view)),
+            view.now,
             note("reassignment-reappeared"),
         )
     # A submission that may still arrive would start the move again: then the list is watched here as well.
-    quiet = not m.unconfirmed or look.now.s - m.entered_s >= look.run.policy.submit_grace_s
-    if quiet and listed is None and look.state.replicas == m.move.old:
-        return roll_back(look.run, m, look.now)
-    there = set(look.state.replicas) == set(m.move.old)
-    tries = there and m.attempts < look.run.policy.max_attempts
-    early = stage.retry_at_s > look.now.s or look.now.s - m.entered_s < look.run.policy.submit_grace_s * 2
+    quiet = not m.unconfirmed or view.now.s - m.entered_s >= view.run.policy.submit_grace_s
+    if quiet and listed is None and view.state.replicas == m.move.old:
+        return roll_back(view.run, m, view.now)
+    there = set(view.state.replicas) == set(m.move.old)
+    tries = there and m.attempts < view.run.policy.max_attempts
+    early = stage.retry_at_s > view.now.s or view.now.s - m.entered_s < view.run.policy.submit_grace_s * 2
     if tries or early or listed is not None:
         return m
-    partition, replicas, wanted = str(m.move.name), look.state.replicas, m.move.old
+    partition, replicas, wanted = str(m.move.name), view.state.replicas, m.move.old
     if there:
         why = note("other-order", partition=partition, replicas=replicas, wanted=wanted, answer=_refusal(m))
-        return move_to(m, Failed("rejected"), look.now, why)
+        return move_to(m, Failed("rejected"), view.now, why)
     why = note("changed-after-cancel", partition=partition, replicas=replicas, wanted=wanted)
-    return move_to(m, Failed("modified-externally"), look.now, why)
+    return move_to(m, Failed("modified-externally"), view.now, why)
 
 
 def _refusal(m: MoveRun) -> Outcome | None:
@@ -290,35 +290,35 @@ def _refusal(m: MoveRun) -> Outcome | None:
     return answer if isinstance(answer, Outcome) else None
 
 
-def _judge_unthrottled(m: MoveRun, look: _Look) -> MoveRun:
-    listed = m.move.name in look.picture.reassignments
-    if listed or look.state.replicas != m.move.new:
-        if not listed and look.now.s - m.entered_s < look.run.policy.submit_grace_s:
+def _judge_unthrottled(m: MoveRun, view: _View) -> MoveRun:
+    listed = m.move.name in view.picture.reassignments
+    if listed or view.state.replicas != m.move.new:
+        if not listed and view.now.s - m.entered_s < view.run.policy.submit_grace_s:
             # Another broker may have answered, whose metadata is older than what the move was seen to arrive by.
             return m
-        why = _replicas_note(m, "changed-after-arrival", look.state.replicas)
-        return move_to(m, Failed("modified-externally"), look.now, why)
-    lacking = [b for b in m.move.adding if b not in look.state.isr]
+        why = _replicas_note(m, "changed-after-arrival", view.state.replicas)
+        return move_to(m, Failed("modified-externally"), view.now, why)
+    lacking = [b for b in m.move.adding if b not in view.state.isr]
     if not lacking:
-        return move_to(m, Verified(), look.now)
-    if look.now.s - m.entered_s < look.run.policy.stall_after_s:
+        return move_to(m, Verified(), view.now)
+    if view.now.s - m.entered_s < view.run.policy.stall_after_s:
         return m
     why = note("fell-out-of-sync", partition=str(m.move.name), broker=lacking[0])
-    return move_to(m, Failed("out-of-sync"), look.now, why)
+    return move_to(m, Failed("out-of-sync"), view.now, why)
 
 
-def _judge_relocating(m: MoveRun, stage: Relocating, look: _Look) -> MoveRun:
-    if look.picture.logs is None:
+def _judge_relocating(m: MoveRun, stage: Relocating, view: _View) -> MoveRun:
+    if view.picture.logs is None:
         return m
-    if not find_misplaced(m, look.picture):
+    if not find_misplaced(m, view.picture):
         # What a broker that is down or unreachable holds is not known, and so not right.
-        unknown = m.move.named_dirs.keys() - look.picture.logs.keys()
-        return m if unknown else move_to(m, Moved(), look.now)
-    ours = stage.given_up or look.run.phase is Phase.CANCELLING
-    stopped = None if ours else find_lost_copy(m, stage, look.picture)
+        unknown = m.move.named_dirs.keys() - view.picture.logs.keys()
+        return m if unknown else move_to(m, Moved(), view.now)
+    ours = stage.given_up or view.run.phase is Phase.CANCELLING
+    stopped = None if ours else find_lost_copy(m, stage, view.picture)
     if stopped is not None:
-        return move_to(m, Failed("log-dir"), look.now, note("copy-gone", broker=stopped))
-    seen_on = brokers_seen_with_copy(m, stage, look.picture)
+        return move_to(m, Failed("log-dir"), view.now, note("copy-gone", broker=stopped))
+    seen_on = brokers_seen_with_copy(m, stage, view.picture)
     return m if seen_on == stage.seen_on else replace(m, stage=replace(stage, seen_on=seen_on))
 
 
