@@ -361,13 +361,13 @@ def test_the_journal_is_watched_beside_a_down_broker(own_cluster: ClusterFactory
     journal = handle(sandbox, "beside")
     journal.acquire(this_process("the test", lease_s=LEASE_S), wait_s=60)
     asks, mark = journal._log._admin(), TopicMark("journal-beside")
-    mark.look(asks)
+    mark.check_not_lost(asks)
     until(lambda: asks.list_topics(timeout=10).controller_id == 3, "broker 3 is told as the controller")
     sandbox.kill_broker(3)
 
     def answered() -> bool:
         with suppress(KafkaException):
-            mark.look(asks, now=True)
+            mark.check_not_lost(asks, now=True)
             return True
         return False
 

@@ -93,7 +93,7 @@ class TopicLog:
         """
         if not self._known and not self.exists():
             return ()
-        self.look()
+        self.check_not_lost()
         with self._translate_errors(f"read {self.topic}"):
             try:
                 taken = self._read_up_to(self._readable_end(whole=whole))
@@ -105,13 +105,13 @@ class TopicLog:
             self._mark.note_read(self._at)
             return taken
 
-    def look(self, *, now: bool = False) -> None:
+    def check_not_lost(self, *, now: bool = False) -> None:
         """Raise ``JournalLost`` where the topic is no longer the one that was read and written; at once, or now and then.
 
         Where no broker answers nothing is known: what is asked next tells that.
         """
         with contextlib.suppress(ck.KafkaException):
-            self._mark.look(self._admin(), now=now)
+            self._mark.check_not_lost(self._admin(), now=now)
 
     @property
     def was_cut_off(self) -> bool:
@@ -248,7 +248,7 @@ class TopicLog:
                 if late or code in STUCK:
                     self._begin_again()
                 if code in MISSING:
-                    self.look()
+                    self.check_not_lost()
                 try_s = try_s * 2 if late else try_s
             time.sleep(0.25)
 

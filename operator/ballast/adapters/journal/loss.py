@@ -62,7 +62,7 @@ class TopicMark:
             raise self._truncation(offset)
         self._seen, self._end = True, offset + 1
 
-    def look(self, admin: AdminClient, *, now: bool = False) -> None:
+    def check_not_lost(self, admin: AdminClient, *, now: bool = False) -> None:
         """Compare, if the last look is old enough (or ``now``); raises ``JournalLost`` once it is certain.
 
         ``KafkaException`` when no broker answers: nothing is known then.

@@ -139,7 +139,7 @@ class TopicJournal:
             if self._holder is not None:
                 # Before anything else makes the topic where it is missing.
                 self._require_whole()
-                self._log.look(now=True)
+                self._log.check_not_lost(now=True)
         lost = self._is_lost(holder, wanted)
         with self._turn:
             made = self._log.ensure(JOURNAL_CONFIGS)
@@ -402,7 +402,7 @@ class TopicJournal:
             raise
         except Unavailable:
             # A topic that is gone or another one fails like one whose brokers are busy.
-            self._log.look(now=True)
+            self._log.check_not_lost(now=True)
             raise
 
     def remake(self) -> None:
@@ -441,7 +441,7 @@ class TopicJournal:
         """Delete both topics, the one with the lock last; topics that another process made in their place stay."""
         with self._turn:
             self.check()
-            self._log.look(now=True)
+            self._log.check_not_lost(now=True)
             # A producer that lives on asks for its topic, and brokers may make it again for any client that asks.
             self._forget()
             self._view = JournalView()
@@ -451,7 +451,7 @@ class TopicJournal:
     def _write(self, records: Sequence[Record], lease: str | None, answered: Request | None) -> None:
         producer = self._writer()
         producer.settle()
-        self._log.look()
+        self._log.check_not_lost()
         began = self._clock.monotonic_s()
         entries = [e for r in records for e in encode_record(r, pieces_before=self._view.pieces(r.key))]
         beat = encode_lease(self._require_holder(), self._beat + 1)
@@ -475,7 +475,7 @@ class TopicJournal:
         """
         self._producer = None
         # In a topic that is another one by now our lease would seem to stand, since nothing in it has been read.
-        self._log.look(now=True)
+        self._log.check_not_lost(now=True)
         self._require_lease()
         self._fence_others()
         try:

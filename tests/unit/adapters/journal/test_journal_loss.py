@@ -63,7 +63,7 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 def looked(mark: TopicMark, *answers: tuple[str | None, int | None]) -> str | None:
     """How it is lost; None where it is not."""
     try:
-        mark.look(Brokers(*answers), now=True)
+        mark.check_not_lost(Brokers(*answers), now=True)
     except JournalLost as lost:
         return lost.how
     return None

@@ -89,7 +89,7 @@ class Topic:
         """Read from the beginning."""
         self.lost, self._at = False, 0
 
-    def look(self, *, now: bool = False) -> None:
+    def check_not_lost(self, *, now: bool = False) -> None:
         """Tell the loss."""
         del now
         if self.lost:
@@ -102,7 +102,7 @@ class Topic:
     def new_entries(self, *, whole: bool) -> Sequence[Entry]:
         """What was not read yet."""
         del whole
-        self.look()
+        self.check_not_lost()
         taken, self._at = self.entries[self._at :], len(self.entries)
         return taken
 
@@ -245,14 +245,14 @@ def test_a_producer_that_died_is_not_replaced_over_a_new_topic(
 ) -> None:
     """Read from where the old one ended it shows nothing, and the lease of before would seem to stand: another one has it."""
     topic.entries = [(LEASE_KEY, encode_lease(OTHER, 1))]
-    looks = topic.look
+    checks = topic.check_not_lost
 
-    def look(*, now: bool = False) -> None:
+    def check_not_lost(*, now: bool = False) -> None:
         """The last look is not old enough for another one, unless one is wanted now."""
         topic.lost = now
-        looks(now=now)
+        checks(now=now)
 
-    monkeypatch.setattr(topic, "look", look)
+    monkeypatch.setattr(topic, "check_not_lost", check_not_lost)
     assert journal._producer is not None
     journal._producer.dead = True
     with pytest.raises(JournalLost):
