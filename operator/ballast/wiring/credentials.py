@@ -43,7 +43,7 @@ class CredentialsWatch:
         self.renew = False
         """The process is to be started anew once it has left."""
 
-    def look(self) -> str:
+    def check(self) -> str:
         """One check; raises where the new files have a mistake or brokers refuse them, which changes nothing."""
         if _digests(self._digests) == self._digests:
             return "The credentials are the same."

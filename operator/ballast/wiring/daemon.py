@@ -89,7 +89,7 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
                 metrics=metrics,
                 settings_defaults=dict(flat(Settings())),
                 settings_changed=settings_reader(watch, environment, settings),
-                credentials_changed=credentials.look if credentials else None,
+                credentials_changed=credentials.check if credentials else None,
                 start_anew=lambda: start_anew(sys.argv[1:]),
                 end_now=lambda: start_anew(sys.argv[1:]) if credentials and credentials.renew else end_now(),
             )

@@ -89,20 +89,20 @@ def test_renewed_credentials_are_used_once_they_work(tmp_path: Path) -> None:
     watch = CredentialsWatch(
         lambda: scram(LOGIN.format(f"${{directory:{tmp_path}:password}}")), try_them, lambda: stopped.append("stop")
     )
-    watch.look()
+    watch.check()
     password.touch()
-    watch.look()
+    watch.check()
     assert stopped == []
     password.unlink()
     with pytest.raises(UsageError):
-        watch.look()
+        watch.check()
     password.write_text("new")
     outcomes += [AuthenticationFailed("No."), Unavailable("No broker answers.")]
     with pytest.raises(AuthenticationFailed):
-        watch.look()
-    watch.look()
+        watch.check()
+    watch.check()
     assert (stopped, watch.renew) == ([], False)
-    watch.look()
+    watch.check()
     assert (stopped, watch.renew) == (["stop"], True)
 
 
@@ -133,7 +133,7 @@ def test_what_is_renewed_while_the_daemon_starts_is_noticed_at_the_first_look(
     opened, watch = daemon.open_followed(settings, lambda: None)
     with opened:
         assert watch is not None
-        assert watch.look().startswith("The credentials changed and cannot be tried now:")
+        assert watch.check().startswith("The credentials changed and cannot be tried now:")
 
 
 def test_properties_that_change_while_their_files_are_looked_up_are_noticed(tmp_path: Path) -> None:
@@ -148,5 +148,5 @@ def test_properties_that_change_while_their_files_are_looked_up_are_noticed(tmp_
         return scram(LOGIN.format(f"${{directory:{tmp_path}:password}}"))
 
     watch = CredentialsWatch(load, lambda _: None, lambda: stopped.append("stop"), properties=properties)
-    watch.look()
+    watch.check()
     assert (stopped, watch.renew) == (["stop"], True)

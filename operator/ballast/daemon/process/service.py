@@ -121,8 +121,8 @@ class Service:
             Check(name="settings", every_s=lambda: every().settings_s, perform=self._settings),
             Check(name="health", every_s=lambda: every().settings_s, perform=self._restart_stuck),
         )
-        if (look := self.given.credentials_changed) is not None:
-            self.pulse.add(Check(name="credentials", every_s=lambda: every().settings_s, perform=look))
+        if (check := self.given.credentials_changed) is not None:
+            self.pulse.add(Check(name="credentials", every_s=lambda: every().settings_s, perform=check))
         if self.given.web.tls_certificate is not None:
             self.pulse.add(Check(name="certificate", every_s=lambda: every().settings_s, perform=self.web.renew))
 
