@@ -57,7 +57,7 @@ def decommission(
             if retiring is None:
                 drained = read_drained(session.opened, state, session.teller.say)
                 retiring = _Retiring(named.among(state.broker_index), policy.with_drained(drained), follow_s)
-            step = retiring.look(state)
+            step = retiring.next_step(state)
             if not retiring.agreed and step.phase in {*COPIES, DecommissionPhase.WAITING}:
                 if retiring.data is not None:
                     session.tell_pace(session.opened.cluster.snapshot(), retiring.data, execution)
@@ -101,7 +101,7 @@ class _Retiring:
         self.agreed = True
         self._free_tries = 0
 
-    def look(self, state: ClusterState) -> Step:
+    def next_step(self, state: ClusterState) -> Step:
         """The next step; the first look also tells the cost of all of it."""
         step = next_step(state, self.brokers, policy=self.policy, leadership=self._free_tries < FREE_TRIES)
         if not self.outline:
