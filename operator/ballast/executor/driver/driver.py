@@ -225,7 +225,7 @@ class Driver:
         run = replace(
             run,
             phase=Phase.CANCELLING,
-            moves={n: replace(m, stage=Moving()).take_up(self._now()) for n, m in run.moves.items()},
+            moves={n: replace(m, stage=Moving()).begin_waits(self._now()) for n, m in run.moves.items()},
         )
         self._journal.append(dump_run(run))
         self._look_ahead(run.policy, plan.moves)

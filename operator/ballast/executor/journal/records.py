@@ -355,7 +355,7 @@ def _load_run(
     for record in records:
         if record.key.startswith("move/"):
             order, move = parsed.read(record, lambda r: (r.integer("order"), _move(r)))
-            own.append((order, move.take_up(now)))
+            own.append((order, move.begin_waits(now)))
         elif record.key.startswith("election/"):
             name, election = parsed.read(record, _election)
             votes[name] = election

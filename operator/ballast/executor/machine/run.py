@@ -90,7 +90,7 @@ class MoveRun:
     total_bytes: int | None = None
     """Bytes the adding replicas will have, by the leader's present size; None until a reading tells it."""
 
-    def take_up(self, now: Now) -> MoveRun:
+    def begin_waits(self, now: Now) -> MoveRun:
         """The move with every wait begun now: what a process that begins with it knows."""
         stage = self.stage
         if isinstance(stage, Copying):
@@ -247,7 +247,8 @@ def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoe
         cluster_id=plan.cluster_id,
         policy=policy,
         moves={
-            m.name: MoveRun(m, since_ms=now.ms, topic_id=plan.topic_ids.get(m.topic)).take_up(now) for m in plan.moves
+            m.name: MoveRun(m, since_ms=now.ms, topic_id=plan.topic_ids.get(m.topic)).begin_waits(now)
+            for m in plan.moves
         },
         elections={name: ElectionRun() for name in plan.elections},
         in_order=plan.in_order,
@@ -265,7 +266,7 @@ def resume(run: Run, now: Now) -> Run:
     """
     moves = {
         n: replace(
-            (replace(m, stage=Planned()) if isinstance(m.stage, Throttled) else m).take_up(now),
+            (replace(m, stage=Planned()) if isinstance(m.stage, Throttled) else m).begin_waits(now),
             unconfirmed=m.attempts > 0,
             attempts=m.attempts - (isinstance(m.stage, Submitted | Relocating) and m.attempts > 0),
         )

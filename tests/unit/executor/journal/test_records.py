@@ -58,7 +58,7 @@ def name(n: int, topic: str = "t") -> TopicPartition:
 
 def run_of(*stages: Stage, elections: tuple[ElectionStage, ...] = (), **known: Any) -> Run:
     """A run with a move in each of these stages, numbered downwards, and these elections."""
-    moves = [MoveRun(Move("t", len(stages) - i, (1, 2), (3, 2), 7), s).take_up(NOW) for i, s in enumerate(stages)]
+    moves = [MoveRun(Move("t", len(stages) - i, (1, 2), (3, 2), 7), s).begin_waits(NOW) for i, s in enumerate(stages)]
     asked = {name(n, "e"): ElectionRun(s, n) for n, s in enumerate(elections)}
     known = {"policy": ExecutionPolicy(), "started_ms": 5, **known}
     return Run(
@@ -116,7 +116,7 @@ STAGED: Final = [kind() for kind in STAGES]
 def test_each_fact_of_a_move_comes_back(known: dict[str, Any]) -> None:
     """With every wait begun when it is read."""
     run = run_of(Planned(), Submitted())
-    m = replace(next(iter(run.moves.values())), **known).take_up(NOW)
+    m = replace(next(iter(run.moves.values())), **known).begin_waits(NOW)
     run = replace(run, moves={m.move.name: m, **dict(list(run.moves.items())[1:])})
     assert back(run) == run
     assert list(back(run).moves) == list(run.moves)
