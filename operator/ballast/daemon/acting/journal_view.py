@@ -127,5 +127,5 @@ class JournalReader:
         idle = self.board.view.role is Role.LEADER and not self.access.release_for
         if run_controller is None or not idle or run_controller.current() is not None or left is None:
             return None
-        self.runs.take_up(left.id)
+        self.runs.adopt(left.id)
         return run_controller.adopt()

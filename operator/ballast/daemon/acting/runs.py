@@ -63,7 +63,7 @@ class Runs:
         """The kind of action that this run was started as; None where no record tells."""
         return next((kind for kind, acts in self.acts.items() if acts.run == run), None)
 
-    def take_up(self, run: str) -> None:
+    def adopt(self, run: str) -> None:
         """A run of the journal is the current one from now on; empty for none."""
         self.running = self.kind_of(run) if run else None
         self.hold()

@@ -111,7 +111,7 @@ class Lock:
         self.journal.view = replace(
             self.journal.view, open=run_view(left[0]) if left else None, moving=names_in_flight(records)
         )
-        self.runs.take_up(left[0].id if left else "")
+        self.runs.adopt(left[0].id if left else "")
 
     def _only_observe(self) -> str:
         """Leave the run as it is, give the lock back, and write nothing from then on; a later change of mode takes both up."""
