@@ -211,9 +211,9 @@ def keep_lock(rig: Rig, who: Holder, waiting: Callable[[], None] = lambda: None)
     return rig.parts.lock.keep()
 
 
-def recall(rig: Rig, journal: Journal) -> None:
+def load_journal(rig: Rig, journal: Journal) -> None:
     """What the lock check reads when a role changes."""
-    rig.parts.lock.recall(journal)
+    rig.parts.lock.load_journal(journal)
 
 
 def read_journal_view(rig: Rig) -> str:

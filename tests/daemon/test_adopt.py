@@ -10,8 +10,8 @@ from tests.daemon.rig import (
     give_run_controller,
     holder,
     keep_lock,
+    load_journal,
     read_journal_view,
-    recall,
     show_run,
     start,
     watch,
@@ -120,7 +120,7 @@ def test_the_kind_of_a_run_is_kept_from_its_start(context: Rig, world: SimWorld)
     start(context, Proposal(id="p", kind=ActionKind.REPAIR, plan=two_moves(context.cluster.snapshot())))
     later = a_scene(world)
     give_run_controller(later, store)
-    recall(later, MemoryJournal(store, context.clock))
+    load_journal(later, MemoryJournal(store, context.clock))
     assert later.parts.runs.kind_of("run-1") is ActionKind.REPAIR
     assert later.parts.runs.kind_of("run-2") is None
 

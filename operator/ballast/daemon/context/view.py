@@ -344,7 +344,7 @@ class Board:
         answer = Answer(request=request, sentence=sentence, ok=ok, at_ms=at_ms)
         self.update(lambda view: {"answers": (*view.answers, answer)[-ANSWERS_KEPT:]})
 
-    def recall_answers(self, kept: tuple[Answer, ...]) -> None:
+    def load_answers(self, kept: tuple[Answer, ...]) -> None:
         """Show the answers that the journal keeps, beside those that only this process knows."""
         known = {answer.request for answer in kept}
 

@@ -91,7 +91,7 @@ class Lock:
                     self.board.publish(lock=LockView(journal_readable=False))
             raise
 
-    def recall(self, journal: Journal) -> None:
+    def load_journal(self, journal: Journal) -> None:
         """Read what earlier processes left: runs, the counts behind the caps, and what people have decided."""
         acts = {}
         kinds = {acts_key(kind): kind for kind in ActionKind}
@@ -105,7 +105,7 @@ class Lock:
         decided = decisions_in(records)
         self.proposals.load_decisions(decided)
         self.board.publish(drains=decided.drains)
-        self.board.recall_answers(decided.answers)
+        self.board.load_answers(decided.answers)
         self.runs.set_pause(decided.pause)
         left = load_open_runs(records, Now(self.clock.now_ms(), self.clock.monotonic_s()))
         self.journal.view = replace(
@@ -180,14 +180,14 @@ class Lock:
                 return held.message
             self.board.set_role(Role.STANDBY)
             self.board.publish(lock=_foreign(journal))
-            self.recall(journal)
+            self.load_journal(journal)
             return f"Standing by: {held.message}"
         if not self._wanted():
             journal.release()
             return "Released the lock: this process no longer needs it."
         try:
             self._pause_after_loss(journal)
-            self.recall(journal)
+            self.load_journal(journal)
         except Refused as strange:
             if not isinstance(strange, JournalLost | Fenced):
                 # It cannot act upon what it does not understand: a person who looks into that need not wait for its lock.
