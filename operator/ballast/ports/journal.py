@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from ballast.core.document import Reader
-from ballast.core.wording import human_time
 from ballast.errors import Refused, UsageError
 
 JOURNAL_VERSION = 1
@@ -98,7 +97,6 @@ TAKE_OVER_WAIT_S: Final = 60.0
 """How long a process that asks for the lock waits for it, where its request does not say."""
 CLOCKS_DIFFER_S: Final = 120.0
 """Allowed to the clocks of two machines when a request's age is judged."""
-FORGOTTEN: Final = "too late: the process that requested the lock no longer waits for it"
 
 
 def is_forgotten(request: Request, now_ms: int) -> bool:
@@ -145,14 +143,6 @@ EXPIRES_S: Final = 300.0
 def is_expired(request: Request, now_ms: int) -> bool:
     """Whether an order was given so long ago that its sender may not mean what it would stop today."""
     return now_ms - request.at_ms > (EXPIRES_S + CLOCKS_DIFFER_S) * 1000
-
-
-def told_expired(request: Request) -> str:
-    """The answer to one that is."""
-    return (
-        f"Request expired: {request.by} asked to {request.kind} more than {human_time(EXPIRES_S)} ago. "
-        "Send it again if it is still wanted."
-    )
 
 
 def sign(request: Request) -> str:

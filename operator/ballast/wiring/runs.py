@@ -21,6 +21,7 @@ from ballast.executor.driver.events import Listener, RunResult
 from ballast.executor.driver.inbound import Gauge
 from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.pace import Pace, measurable, pace_of, with_growth
+from ballast.executor.journal.answers import RequestAnswer
 from ballast.executor.journal.history import History, load_summaries
 from ballast.executor.journal.ledger import load_ledger
 from ballast.executor.journal.pause import is_paused
@@ -142,7 +143,7 @@ def _known_holder(log: Journal) -> Holder | None:
 def _answer_own(log: Journal, request_id: str) -> None:
     """Answer our own request where the holder was gone and read none: else the next holder would release the lock for no process."""
     if any(request.id == request_id and request.answer is None for request in log.requests()):
-        log.answer(request_id, "the lock was free already")
+        log.answer(request_id, str(RequestAnswer("lock-free")))
 
 
 def _release(log: Journal, holder: Holder, *, within_s: float = LEAVES_WITHIN_S) -> None:

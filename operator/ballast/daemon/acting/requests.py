@@ -22,12 +22,12 @@ from ballast.daemon.context.view import ANSWERS_KEPT, SETTLING, Board, Role
 from ballast.daemon.planning.asking import AskedPlans
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError, Refused
-from ballast.executor.driver.commands import told_done
-from ballast.executor.journal.pause import NOT_PAUSED, pause_of, pause_record, resume_records, told_paused, told_resumed
+from ballast.executor.journal.answers import RequestAnswer, answer_done, answer_expired
+from ballast.executor.journal.pause import pause_of, pause_record, resume_records
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.rollback import refilled_brokers
 from ballast.executor.machine.run import Now
-from ballast.ports.journal import FORGOTTEN, Journal, Request, is_expired, is_forgotten, sign, told_expired
+from ballast.ports.journal import Journal, Request, is_expired, is_forgotten, sign
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.audit")
@@ -113,7 +113,7 @@ class Requests:
         """Carry one request out and say what came of it; a refusal is an answer, too."""
         try:
             if request.kind in EXPIRING and is_expired(request, self.clock.now_ms()):
-                raise Refused(told_expired(request))
+                raise Refused(str(answer_expired(request)))
             with self.proposals.deciding:
                 outcome = RequestOutcome(self._kinds()[request.kind](request))
         except BallastError as failure:
@@ -193,18 +193,19 @@ class Requests:
         self.access.write(pause_record(pause))
         self.runs.set_pause(pause)
         elsewhere = self.board.view.run_elsewhere
+        answer = RequestAnswer("paused", {"by": pause.by})
         if self.policy.now.writes or elsewhere is None:
-            return told_paused(pause)
+            return str(answer)
         more = f"Run {elsewhere.id} is another process's, which does not hear of it: this one only observes."
-        return f"{told_paused(pause)} {more}"
+        return f"{answer} {more}"
 
     def _resume(self, request: Request) -> str:
         if self.board.view.pause is None:
-            return NOT_PAUSED
+            return str(RequestAnswer("not-paused"))
         for record in resume_records():
             self.access.write(record)
         self.runs.set_pause(None)
-        return told_resumed(request.by)
+        return str(RequestAnswer("resumed", {"by": request.by}))
 
     def _approve(self, request: Request) -> str:
         wanted = str(request.body.get("plan", ""))
@@ -252,7 +253,7 @@ class Requests:
             raise Refused(
                 f"Run {wanted} is not being carried out.", hint=f"ballast runs show {wanted} tells how it ended."
             )
-        return told_done(request, run.id)
+        return str(answer_done(request, run.id))
 
     def _refuse_refilling(self, run_id: str) -> None:
         """Undoing a run must not fill a broker that is being drained: the next balance would only empty it again."""
@@ -274,7 +275,7 @@ class Requests:
         The run is left once this is answered; from now on the work loop begins no other one.
         """
         if is_forgotten(request, self.clock.now_ms()):
-            raise Refused(f"That is {FORGOTTEN}.")
+            raise Refused(f"That is {RequestAnswer('too-late')}.")
         self.access.release_for = request.by
         return f"The lock is given up for {request.by}; the daemon waits until it is free again."
 

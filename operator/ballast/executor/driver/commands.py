@@ -8,25 +8,17 @@ from typing import Final, NamedTuple
 
 from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.term import OneTerm
+from ballast.executor.journal.answers import RequestAnswer, answer_done, answer_expired
 from ballast.executor.journal.pause import (
-    NOT_PAUSED,
     is_paused,
     pause_of,
     pause_record,
     resume_records,
-    told_paused,
-    told_resumed,
 )
 from ballast.executor.machine.step import Command, CommandRequested
-from ballast.ports.journal import FORGOTTEN, Journal, Record, Request, is_expired, is_forgotten, sign, told_expired
+from ballast.ports.journal import Journal, Record, is_expired, is_forgotten, sign
 
 _COMMANDS: Final = frozenset(w.value for w in Command)
-_SENTENCES: Final = {
-    Command.CANCEL: "cancelled run {run}",
-    Command.ROLLBACK: "cancelled run {run} and asked to undo what had arrived",
-    Command.PAUSE: "paused run {run}",
-    Command.RESUME: "resumed run {run}",
-}
 _SWITCH: Final = frozenset({Command.PAUSE.value, Command.RESUME.value})
 _DAEMONS: Final = frozenset({"approve", "reject", "plan", "end-drain"})
 """What only a daemon can do: a process that carries out one run refuses it at once, since it would expire unheard meanwhile."""
@@ -50,11 +42,6 @@ class Commands:
             yield self._waiting.popleft()
 
 
-def told_done(request: Request, run_id: str) -> str:
-    """The answer to who asked something of a run."""
-    return f"{request.by} {_SENTENCES[Command(request.kind)].format(run=run_id)}."
-
-
 class ReceivedRequest(NamedTuple):
     """What a request means for the run in progress."""
 
@@ -76,29 +63,29 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
         if request.answer is not None or (run is not None and run != run_id):
             continue
         if request.kind == "take-over" and is_forgotten(request, now_ms):
-            journal.answer(request.id, FORGOTTEN, refused=True)
+            journal.answer(request.id, str(RequestAnswer("too-late")), refused=True)
         elif request.kind == "take-over":
             yield ReceivedRequest(None, RunNote("take-over", {"by": request.by}))
-            journal.answer(request.id, f"run {run_id} is left for you")
+            journal.answer(request.id, str(RequestAnswer("run-left", {"run": run_id})))
         elif run is not None and request.kind in _COMMANDS:
             note = RunNote("asked", {"by": request.by, "command": request.kind})
             yield ReceivedRequest(CommandRequested(Command(request.kind), sign(request)), note)
-            journal.answer(request.id, told_done(request, run_id))
+            journal.answer(request.id, str(answer_done(request, run_id)))
         elif request.kind in _SWITCH and is_expired(request, now_ms):
-            journal.answer(request.id, told_expired(request), refused=True)
+            journal.answer(request.id, str(answer_expired(request)), refused=True)
         elif request.kind == Command.PAUSE:
             pause = pause_of(request)
             asked = CommandRequested(Command.PAUSE, sign(request))
             yield ReceivedRequest(asked, RunNote("paused", {"by": asked.by}), (pause_record(pause),))
-            journal.answer(request.id, told_paused(pause))
+            journal.answer(request.id, str(RequestAnswer("paused", {"by": pause.by})))
         elif request.kind == Command.RESUME and not is_paused(journal.read()):
-            journal.answer(request.id, NOT_PAUSED)
+            journal.answer(request.id, str(RequestAnswer("not-paused")))
         elif request.kind == Command.RESUME:
             asked = CommandRequested(Command.RESUME, sign(request))
             yield ReceivedRequest(asked, RunNote("resumed", {"by": asked.by}), resume_records())
-            journal.answer(request.id, told_resumed(request.by))
+            journal.answer(request.id, str(RequestAnswer("resumed", {"by": request.by})))
         elif request.kind in _DAEMONS:
             holder = journal.holder()
             who = "Another process" if holder is None else holder.description
-            said = f"{who} holds the lock and carries out run {run_id}. Ask again when it has ended."
-            journal.answer(request.id, said, refused=True)
+            busy = RequestAnswer("busy", {"holder": who, "run": run_id})
+            journal.answer(request.id, str(busy), refused=True)

@@ -10,8 +10,6 @@ from ballast.core.document import Reader
 from ballast.ports.journal import Record, Request, read_record, restart_record
 
 PAUSE_KEY: Final = "pause"
-NOT_PAUSED: Final = "It was not paused."
-"""The answer to who resumes what goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,16 +24,6 @@ class Pause:
 def pause_of(request: Request) -> Pause:
     """The pause that a person asks for."""
     return Pause(by=request.by, since_ms=request.at_ms, reason=request.reason)
-
-
-def told_paused(pause: Pause) -> str:
-    """The answer to who paused."""
-    return f"Paused by {pause.by}: nothing new starts, moves in progress go on."
-
-
-def told_resumed(by: str) -> str:
-    """The answer to who resumed."""
-    return f"Resumed by {by}."
 
 
 def pause_record(pause: Pause | None) -> Record:

@@ -12,13 +12,13 @@ from ballast.core.plan import Move, Plan
 from ballast.errors import Unavailable
 from ballast.executor.driver.events import MoveChanged, RunEnded
 from ballast.executor.driver.notes import RunNote
+from ballast.executor.journal.answers import RequestAnswer
 from ballast.executor.journal.pause import Pause, find_pause
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.step import Command
 from ballast.ports.journal import (
     CLOCKS_DIFFER_S,
     EXPIRES_S,
-    FORGOTTEN,
     JOURNAL_TOPIC,
     Record,
     Request,
@@ -116,7 +116,7 @@ def test_a_request_counts_as_long_as_its_sender_may_wait(
     send_request(s, minutes_old, **body)
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == status
     (request,) = s.journal.requests()
-    assert request.answer == (FORGOTTEN if status == "done" else "run r is left for you")
+    assert request.answer == (str(RequestAnswer("too-late")) if status == "done" else "run r is left for you")
 
 
 def ask_page(s: Scene, request_id: str, kind: str, **body: object) -> None:

@@ -26,6 +26,7 @@ WAIT_S: Final = 20.0
 @contextmanager
 def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | None = None) -> Iterator[Writer]:
     """The lock for the block, from a follower where one has it; raises ``LockHeld`` where another process keeps it."""
+    from ballast.executor.journal.answers import RequestAnswer
     from ballast.wiring.runs import writer
 
     asked: list[str] = []
@@ -43,7 +44,7 @@ def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | 
                 break
         for request in own.journal.requests():
             if request.id in asked and request.answer is None:
-                own.journal.answer(request.id, "the lock was free already")
+                own.journal.answer(request.id, str(RequestAnswer("lock-free")))
         yield own
 
 
