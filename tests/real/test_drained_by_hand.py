@@ -13,8 +13,8 @@ from tests.waiting import becomes
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.drain import Drain
-from ballast.daemon.acting.drain_records import drain_record
 from ballast.errors import Refused
+from ballast.executor.journal.drains import drain_record
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.runs import writer

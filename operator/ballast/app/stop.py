@@ -12,7 +12,7 @@ from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import refuse_drained
 from ballast.core.guards.drift import drift, keep_valid
 from ballast.core.wording import human_many
-from ballast.daemon.acting.drain_records import drains_in
+from ballast.executor.journal.drains import drains_in
 from ballast.executor.machine.rollback import refilled_brokers, rollback_plan
 from ballast.executor.machine.run import Run
 from ballast.executor.machine.step import Command

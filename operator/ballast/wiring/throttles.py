@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ballast.core.cluster.drain import Drain
 from ballast.core.throttles import EVERYTHING, LISTS, DesiredThrottles, LedgerEntry, Setting, is_theirs, parse_list
 from ballast.core.throttles.stale import FoundThrottle, all_settings
-from ballast.daemon.acting.drain_records import drains_in
 from ballast.executor.driver.notes import RunNote
+from ballast.executor.journal.drains import drains_in
 from ballast.executor.journal.ledger import (
     BY_HAND,
     Throttler,

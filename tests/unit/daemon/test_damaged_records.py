@@ -16,9 +16,9 @@ from ballast.daemon.acting.decisions import (
     decisions_in,
     rejection_record,
 )
-from ballast.daemon.acting.drain_records import drain_record
 from ballast.daemon.acting.policy import ActionKind
 from ballast.errors import Refused
+from ballast.executor.journal.drains import drain_record
 from ballast.executor.journal.ledger import dump_held, load_ledger, load_topic_ids
 from ballast.executor.journal.pause import Pause, pause_record
 from ballast.executor.journal.records import names_in_flight

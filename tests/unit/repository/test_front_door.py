@@ -51,10 +51,9 @@ finally:
 DAEMON = {
     "ballast.daemon",
     "ballast.daemon.acting",
-    "ballast.daemon.acting.drain_records",
     "ballast.daemon.acting.policy",
 }
-"""What a command may load of the daemon: its policies are settings, and the brokers that people drain are no plan's to fill."""
+"""What a command may load of the daemon: its policies are settings."""
 UNUSED = (
     "kazoo", "pydantic", "prometheus_client", "starlette", "uvicorn", "yaml", "cronsim", "rich._emoji_codes",
     "ballast.executor.driver.driver", "ballast.sim",

@@ -59,7 +59,7 @@ def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) ->
 @cluster_options
 def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterOptions) -> int:
     """Let BROKER take replicas again: the daemon's next balance fills it."""
-    from ballast.daemon.acting.drain_records import drain_record
+    from ballast.executor.journal.drains import drain_record
     from ballast.wiring.journal import journal_to_look_at
     from ballast.wiring.runs import writer
 
@@ -88,6 +88,6 @@ def _require(log: Journal, broker: int) -> None:
 
 
 def _drains(log: Journal) -> tuple[Drain, ...]:
-    from ballast.daemon.acting.drain_records import drains_in
+    from ballast.executor.journal.drains import drains_in
 
     return drains_in(log.read())

@@ -14,9 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from ballast.core.cluster.drain import Drain
 from ballast.core.plan.file import BrokerSummary, ResourceSummary
-from ballast.daemon.acting.drain_records import drains_in
 from ballast.daemon.acting.policy import ActionKind
 from ballast.daemon.context.view import Answer, PlanView
+from ballast.executor.journal.drains import drains_in
 from ballast.executor.journal.pause import Pause, find_pause
 from ballast.ports.journal import Record, read_record
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import Drain
 from ballast.core.wording import human_brokers
-from ballast.daemon.acting.drain_records import drain_record
 from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.propose import Proposal
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board, Role, View
 from ballast.daemon.observing.reading import Reading
 from ballast.errors import Refused
+from ballast.executor.journal.drains import drain_record
 from ballast.ports.journal import Request
 from ballast.ports.time import Clock
 

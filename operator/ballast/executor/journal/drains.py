@@ -1,7 +1,4 @@
-"""Brokers that people drained, as the journal keeps them: every command that reads or fills a cluster asks for these.
-
-Apart from the other decisions (``decisions``), since these few lines need nothing else of the daemon.
-"""
+"""Brokers that people drained, as the journal keeps them: every command that reads or fills a cluster asks for these."""
 
 from __future__ import annotations
 
