@@ -37,7 +37,7 @@ def executor_tests() -> list[str]:
             *sorted((units / "core" / "guards").glob("test_*.py")),
             *sorted((units / "core" / "throttles").glob("test_*.py")),
             units / "core" / "cluster" / "test_min_isr.py",
-            units / "cli" / "test_throttles_by_hand.py",
+            units / "cli" / "commands" / "throttles" / "test_by_hand.py",
         )
         if path.stem.removeprefix("test_") not in NO_TESTS
     ]
