@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from tests.chart.conftest import ROOT, Render, merged, one
 from tests.chart.test_deploy import accepts
-from tests.unit.core.planner.test_plan_file import PLAN
+from tests.unit.core.plan.test_file import PLAN
 
 from ballast.core.plan.file import dumps, loads
 from ballast.settings.load import load_settings
