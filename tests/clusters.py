@@ -109,6 +109,12 @@ def own_cluster() -> Iterator[ClusterFactory]:
         yield start
 
 
+def properties_of(sandbox: Sandbox, user: str) -> dict[str, str]:
+    """Client properties of another user of a guarded cluster."""
+    assert sandbox.guard is not None
+    return sandbox.guard.client_properties(user)
+
+
 def needed(items: Iterable[pytest.Item]) -> set[str]:
     """The shared clusters that these tests ask for: as fixtures, or by name as parameters."""
     known = {*SPECS, SECURED}

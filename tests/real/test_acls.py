@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests import waiting
+from tests.clusters import properties_of
 from tests.real.daemon_process import Daemon, start, until
 
 from ballast.core.cluster import TopicPartition
@@ -101,7 +102,7 @@ def test_with_these_rights_it_acts(
         timeout=waiting.PATIENCE_S
     )
     client = tmp_path / "alice.properties"
-    client.write_text(as_properties(sandbox.client_properties_of(ALICE)))
+    client.write_text(as_properties(properties_of(sandbox, ALICE)))
     settings = {"mode": "auto", "execution": {"throttle": 10_000_000}}
     daemon = start("alice", tmp_path, sandbox.bootstrap_server, settings, client=client)
     daemons.append(daemon)
@@ -123,9 +124,7 @@ def test_log_ends_take_describe_on_the_topic_alone(own_cluster: Callable[..., Sa
     admin.create_topics([NewTopic("orders", 1, replica_assignment=[[1, 2]])])["orders"].result(
         timeout=waiting.PATIENCE_S
     )
-    with open_cluster(
-        bootstrap_server=sandbox.bootstrap_server, properties=sandbox.client_properties_of(ALICE)
-    ) as opened:
+    with open_cluster(bootstrap_server=sandbox.bootstrap_server, properties=properties_of(sandbox, ALICE)) as opened:
         asked = {1: [name], 2: [name]}
         assert not any(opened.cluster.log_ends(asked).values())
         admin.create_acls([binding((*TOPICS, "Describe"))])
@@ -163,7 +162,7 @@ class Alice:
     def __init__(self, sandbox: Sandbox, admin: AdminClient, folder: Path, daemons: list[Daemon]) -> None:
         self.sandbox, self.admin, self.folder, self.daemons = sandbox, admin, folder, daemons
         self.client = folder / "alice.properties"
-        self.client.write_text(as_properties(sandbox.client_properties_of(ALICE)))
+        self.client.write_text(as_properties(properties_of(sandbox, ALICE)))
 
     def may(self, rights: Iterable[Right]) -> None:
         """Exactly these."""

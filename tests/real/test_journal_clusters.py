@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tests.clusters import properties_of
 from tests.leash import leashed
 from tests.waiting import PATIENCE_S, becomes, until
 
@@ -300,7 +301,7 @@ def test_a_secured_cluster_holds_the_journal_for_those_who_may(secured: Callable
     guarded = secured("acl")
     servers = {"bootstrap.servers": guarded.bootstrap_server}
     admin = Security.from_properties(guarded.client_properties).for_confluent() | servers
-    alice = Security.from_properties(guarded.client_properties_of("alice")).for_confluent() | servers
+    alice = Security.from_properties(properties_of(guarded, "alice")).for_confluent() | servers
     journal, outsider = TopicJournal(admin, timeout_s=60), TopicJournal(alice, timeout_s=20)
     try:
         journal.acquire(holder("admin"), wait_s=30)
@@ -319,7 +320,7 @@ def test_without_write_on_the_topic_the_missing_right_is_told(secured: Callable[
     guarded = secured("acl")
     servers = {"bootstrap.servers": guarded.bootstrap_server}
     admin = Security.from_properties(guarded.client_properties).for_confluent() | servers
-    alice = Security.from_properties(guarded.client_properties_of("alice")).for_confluent() | servers
+    alice = Security.from_properties(properties_of(guarded, "alice")).for_confluent() | servers
     rights = [
         (ResourceType.TOPIC, "__ballast_", ResourcePatternType.PREFIXED, AclOperation.READ),
         (ResourceType.TOPIC, "__ballast_", ResourcePatternType.PREFIXED, AclOperation.DESCRIBE_CONFIGS),

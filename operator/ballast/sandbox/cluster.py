@@ -231,12 +231,6 @@ class Sandbox:
         """The same in the words of librdkafka, the library under confluent-kafka."""
         return self.guard.librdkafka_properties() if self.guard else {"security.protocol": "PLAINTEXT"}
 
-    def client_properties_of(self, user: str) -> dict[str, str]:
-        """The same for another user of a guarded cluster."""
-        if self.guard is None:
-            raise UsageError("This sandbox knows no users.", hint="Start one with --security.")
-        return self.guard.client_properties(user)
-
     def log_dirs(self, broker: int) -> list[Path]:
         """The log dirs of a broker."""
         home = self.folder / "data" / layout.node_name(broker)

@@ -154,17 +154,6 @@ def format_reassignment(
     return _dump({"version": VERSION, "partitions": partitions})
 
 
-def format_topics_to_move(topics: Iterable[str]) -> str:
-    """The topics-to-move JSON."""
-    return _dump({"topics": [{"topic": topic} for topic in topics], "version": VERSION})
-
-
-def format_election(partitions: Iterable[TopicPartition]) -> str:
-    """The election JSON."""
-    named = [{"topic": name.topic, "partition": name.partition} for name in sort_as_kafka(partitions)]
-    return _dump({"partitions": named, "version": VERSION})
-
-
 def sort_as_kafka(names: Iterable[TopicPartition]) -> list[TopicPartition]:
     """By topic as Java compares strings, then by number."""
     return sorted(names, key=lambda name: (utf16(name.topic), name.partition))
