@@ -12,6 +12,7 @@ import numpy as np
 
 from ballast.core.cluster import Ints, SmallInts
 from ballast.core.compiled import kernel
+from ballast.core.leadership.reorder_relax import by_broker
 
 _FAR = np.int64(1) << 40
 
@@ -31,7 +32,7 @@ def least_changes(start: Ints, option: SmallInts, at: Ints, home: Ints, load: In
             above = above or load[b] > cap
         if not above:
             return True
-        begin, rows = _by_broker(option, at, brokers)
+        begin, rows = by_broker(option[at], brokers)
         far = _distances(start, option, at, home, load, cap, price, begin, rows)
         nearest = _FAR
         for b in range(brokers):
@@ -42,24 +43,7 @@ def least_changes(start: Ints, option: SmallInts, at: Ints, home: Ints, load: In
         for b in range(brokers):
             price[b] += min(far[b], nearest)
         while _send(start, option, at, home, load, cap, price, begin, rows):
-            begin, rows = _by_broker(option, at, brokers)
-
-
-@kernel
-def _by_broker(option: SmallInts, at: Ints, brokers: int) -> tuple[Ints, Ints]:
-    """Rows grouped by the broker they have chosen: ``rows[begin[b]:begin[b + 1]]``, ascending."""
-    begin = np.zeros(brokers + 1, np.int64)
-    for r in range(len(at)):
-        begin[option[at[r]] + 1] += 1
-    for b in range(brokers):
-        begin[b + 1] += begin[b]
-    fill = begin[:-1].copy()
-    rows = np.empty(len(at), np.int64)
-    for r in range(len(at)):
-        b = option[at[r]]
-        rows[fill[b]] = r
-        fill[b] += 1
-    return begin, rows
+            begin, rows = by_broker(option[at], brokers)
 
 
 @kernel

@@ -24,7 +24,7 @@ def relax(start: Ints, option: SmallInts, amount: Ints, load: Ints, cap: int) ->
     row = np.empty(len(option), np.int64)
     for r in range(len(start) - 1):
         row[start[r] : start[r + 1]] = r
-    begin, slots = _by_broker(option, brokers)
+    begin, slots = by_broker(option, brokers)
     level = np.empty(brokers, np.int64)
     row_level = np.empty(len(start) - 1, np.int64)
     path = np.empty((2, brokers + 1), np.int64)
@@ -65,20 +65,20 @@ def relax(start: Ints, option: SmallInts, amount: Ints, load: Ints, cap: int) ->
 
 
 @kernel
-def _by_broker(option: SmallInts, brokers: int) -> tuple[Ints, Ints]:
-    """Slots grouped by broker: ``slots[begin[b]:begin[b + 1]]``, ascending."""
+def by_broker(broker: SmallInts, brokers: int) -> tuple[Ints, Ints]:
+    """What is listed by its broker, grouped: ``found[begin[b]:begin[b + 1]]`` are the places of ``b`` in the list, ascending."""
     begin = np.zeros(brokers + 1, np.int64)
-    for slot in range(len(option)):
-        begin[option[slot] + 1] += 1
+    for place in range(len(broker)):
+        begin[broker[place] + 1] += 1
     for b in range(brokers):
         begin[b + 1] += begin[b]
     fill = begin[:-1].copy()
-    slots = np.empty(len(option), np.int64)
-    for slot in range(len(option)):
-        b = option[slot]
-        slots[fill[b]] = slot
+    found = np.empty(len(broker), np.int64)
+    for place in range(len(broker)):
+        b = broker[place]
+        found[fill[b]] = place
         fill[b] += 1
-    return begin, slots
+    return begin, found
 
 
 @kernel
