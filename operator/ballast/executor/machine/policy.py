@@ -53,7 +53,7 @@ class ExecutionPolicy:
     """Moves in progress in the whole cluster."""
     bytes_in_flight: int | None = None
     """Bytes still to be copied by the moves in progress; None does not bound them. One move may always run."""
-    free_batch: int = 1000
+    no_copy_batch: int = 1000
     """Moves that copy nothing (replica list changes, fewer replicas) submitted together."""
     election_batch: int = 500
     """Elections asked for in one request."""
@@ -124,7 +124,7 @@ class ExecutionPolicy:
         if (self.link_bytes_per_s is not None and self.link_bytes_per_s <= 0) or not 0 < self.link_share <= 1:
             raise UsageError("link_bytes_per_s is above 0, and link_share above 0 and at most 1.")
         counts = (self.moves_in_per_broker, self.moves_out_per_broker, self.moves_in_cluster)
-        if min(counts) < 1 or min(self.free_batch, self.election_batch, self.submit_chunk, self.max_attempts) < 1:
+        if min(counts) < 1 or min(self.no_copy_batch, self.election_batch, self.submit_chunk, self.max_attempts) < 1:
             raise UsageError("Batch sizes and caps are at least 1.")
         if self.timeout_floor_s <= 0 or self.timeout_slack < 1 or self.least_bytes_per_s < 1:
             raise UsageError(

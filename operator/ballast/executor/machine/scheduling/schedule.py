@@ -229,7 +229,7 @@ def _choose(
     policy = run.policy
     free = [m for m in ready if not m.move.adding and not only_log_dirs(m.move)]
     free_active = sum(1 for m in active if not m.move.adding)
-    chosen = free[: max(0, policy.free_batch - free_active)]
+    chosen = free[: max(0, policy.no_copy_batch - free_active)]
     if policy.one_batch_at_a_time and chosen:
         return _within_json(chosen, policy.batch_json_bytes)
     heavy = [m for m in ready if m.move.adding or only_log_dirs(m.move)]

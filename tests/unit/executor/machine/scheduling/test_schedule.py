@@ -495,7 +495,7 @@ def test_rates_are_left_alone_where_producers_do_not_outrun_them(
 def test_moves_that_copy_nothing_start_together_up_to_their_number() -> None:
     """Those on their way count; moves that copy have their own caps."""
     orders = [move(n, (1, 2), (2, 1)) for n in range(5)]
-    policy = replace(PLAIN, free_batch=3, moves_in_cluster=1)
+    policy = replace(PLAIN, no_copy_batch=3, moves_in_cluster=1)
     copies = move(8, (4, 5), (6, 5))
     assert begun(started(run_of(waiting(*orders, copies), policy))[0]) == [0, 1, 2, 8]
     flying = run_of(waiting(*orders, copies, stages={0: Submitted(), 1: Submitted()}), policy)
