@@ -131,7 +131,7 @@ def test_nothing_is_begun_while_the_lock_is_given_up(
     ask(context, "take-over")
     assert context.run_controller is not None
     beside: list[str] = []
-    monkeypatch.setattr(context.run_controller, "stop", lambda *, drain_s: beside.append(check_leaders(context)))  # noqa: ARG005
+    monkeypatch.setattr(context.run_controller, "stop", lambda *, wait_s: beside.append(check_leaders(context)))  # noqa: ARG005
     answer_requests(context)
     assert "Released the lock for Ada" in keep_lock(context, holder())
     assert ["The lock is being released for Ada." in sentence for sentence in beside] == [True, False]
@@ -150,7 +150,7 @@ def test_who_takes_over_is_answered_before_the_lock_is_gone(
     assert context.run_controller is not None
     beside: list[str] = []
 
-    def stop(*, drain_s: float) -> None:
+    def stop(*, wait_s: float) -> None:
         if context.board.view.role is Role.LEADER:
             beside.append(keep_lock(context, holder()))
 

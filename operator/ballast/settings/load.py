@@ -142,9 +142,9 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
             "intervals.observe_s",
             f"a reading every {every.observe_s:g} s is too old after {settings.caution.max_snapshot_age_s:g} s",
         )
-    if settings.stop.drain and settings.stop.grace_s <= LEAVING_S:
+    if settings.stop.wait_for_moves and settings.stop.grace_s <= LEAVING_S:
         yield (
-            "stop.drain",
+            "stop.wait_for_moves",
             "stop.grace_s",
             f"of {settings.stop.grace_s:g} s none is left to wait for moves: {LEAVING_S:g} s are kept for leaving in order",
         )

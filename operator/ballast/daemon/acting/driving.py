@@ -138,10 +138,10 @@ class DriverRunController:
         """Cancel what this run has in progress; with ``rollback`` undo what has arrived, too.  A later run does not hear of it."""
         return self._ask(Command.ROLLBACK if rollback else Command.CANCEL, run_id, by)
 
-    def stop(self, *, drain_s: float) -> None:
+    def stop(self, *, wait_s: float) -> None:
         """Wait for the run's end at most so long, then leave it to a successor."""
-        if drain_s > 0:
-            self._idle.wait(drain_s)
+        if wait_s > 0:
+            self._idle.wait(wait_s)
         self._leaving = True
         driver = self._driver
         if driver is not None:

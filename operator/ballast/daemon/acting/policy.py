@@ -211,7 +211,7 @@ class StopPolicy:
     grace_s: Seconds = 25.0
     """Time from SIGTERM until the process is gone, in seconds; keep it below the pod's
     `terminationGracePeriodSeconds`."""
-    drain: bool = False
+    wait_for_moves: bool = False
     """True waits, within `grace_s`, for moves in progress to finish. False leaves them, with their throttles, to the
     process that starts next."""
 

@@ -51,7 +51,7 @@ class Access:
         run = self.current()
         return None if run is None or run.ended_at_ms is not None else run
 
-    def stop(self, *, drain_s: float = 0.0) -> None:
+    def stop(self, *, wait_s: float = 0.0) -> None:
         """Leave the run in progress to the next holder of the lock."""
         if self.run_controller is not None:
-            self.run_controller.stop(drain_s=drain_s)
+            self.run_controller.stop(wait_s=wait_s)

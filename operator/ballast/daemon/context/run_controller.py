@@ -45,6 +45,6 @@ class RunController(Protocol):
         """Take the moves that this run has in progress back; False when there is no run."""
         ...
 
-    def stop(self, *, drain_s: float) -> None:
+    def stop(self, *, wait_s: float) -> None:
         """Stop acting: wait at most so long for moves in progress, then leave them with their throttles."""
         ...

@@ -276,7 +276,7 @@ class Service:
         held = self.board.view.role is Role.LEADER
         self.board.set_role(Role.STOPPING)
         say(log, "Stopping: nothing new is decided.")
-        access.stop(drain_s=max(0.0, stop.grace_s - 2 * _JOIN_S) if stop.drain else 0.0)
+        access.stop(wait_s=max(0.0, stop.grace_s - 2 * _JOIN_S) if stop.wait_for_moves else 0.0)
         for thread in threads:
             # A standby may be waiting for the lease to run out; it is not waited for, and gives up what it gets.
             thread.join(_JOIN_S / len(threads))

@@ -145,7 +145,7 @@ def test_leaving_between_two_attempts_leaves_the_journal_as_it_is(acting: Acting
     """A run that is left to others is neither begun anew nor asked for once more."""
     acting.fail(20, AuthorizationFailed("not any more"))
     acting.at(21, lambda: acting.fail(0, None))
-    acting.at(21, lambda: acting.run_controller.stop(drain_s=0.0))
+    acting.at(21, lambda: acting.run_controller.stop(wait_s=0.0))
     acting.start()
     assert acting.ended == []
     (run,) = acting.runs().values()
@@ -156,7 +156,7 @@ def test_nothing_is_begun_by_leaving(acting: Acting) -> None:
     """A run that had not reached the journal when it failed is not written there on the way out."""
     acting.cluster.failure = Unavailable("silence")
     acting.at(1, lambda: acting.fail(0, None))
-    acting.at(1, lambda: acting.run_controller.stop(drain_s=0.0))
+    acting.at(1, lambda: acting.run_controller.stop(wait_s=0.0))
     acting.start()
     assert acting.runs() == {}
 
@@ -210,7 +210,7 @@ def test_who_leaves_while_attempts_change_leaves_the_next_one_too(
     def driver(*given: Any, **more: Any) -> Driver:
         if len(made) == 1:
             # It still sees the one before.
-            acting.run_controller.stop(drain_s=0)
+            acting.run_controller.stop(wait_s=0)
         made.append(Driver(*given, **more))
         return made[-1]
 
