@@ -513,7 +513,7 @@ def test_another_cluster_at_the_same_address_is_refused(leader: Rig, monkeypatch
 
 def test_nothing_is_decided_from_an_old_reading(leader: Rig, clock: SimClock) -> None:
     """When the cluster has not been read for a while, checks refuse instead of guessing."""
-    clock.sleep(leader.policy.caution.max_snapshot_age_s + 1)
+    clock.sleep(leader.policy.caution.max_reading_age_s + 1)
     with pytest.raises(Unavailable, match="no fresh reading"):
         check_leaders(leader)
 

@@ -120,7 +120,7 @@ class Settings:
     intervals: Intervals = field(default_factory=Intervals)
     """How often the daemon looks."""
     caution: Caution = field(default_factory=Caution)
-    """When to hold still."""
+    """When nothing is started."""
     repair: RepairPolicy = field(default_factory=RepairPolicy)
     """How far repair goes by itself."""
     balance: PlannerPolicy = field(default_factory=PlannerPolicy)

@@ -171,7 +171,7 @@ class Intervals:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Caution:
-    """When to hold still."""
+    """When nothing is started."""
 
     down_broker_grace_s: NonNegativeSeconds = 1800.0
     """How long a broker must have been down, or a log dir of a live one failed, before its replicas are rebuilt elsewhere, in seconds."""
@@ -180,7 +180,7 @@ class Caution:
     is rebuilt after another of its rack came up, since the rest of the rack usually follows; each of them counts once while it is gone."""
     ignore_others: tuple[str, ...] = ()
     """Other balancers that do not keep Ballast from acting: `cruise-control`, `confluent-balancer`."""
-    max_snapshot_age_s: Seconds = 120.0
+    max_reading_age_s: Seconds = 120.0
     """Oldest reading of the cluster that a decision may rest on, in seconds."""
 
     def __post_init__(self) -> None:
@@ -289,7 +289,7 @@ class DaemonPolicy:
     intervals: Intervals = Intervals()
     """How often to look."""
     caution: Caution = Caution()
-    """When to hold still."""
+    """When nothing is started."""
     repair: RepairPolicy = RepairPolicy()
     """How far repair goes by itself."""
     stop: StopPolicy = StopPolicy()

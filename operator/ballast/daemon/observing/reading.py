@@ -40,7 +40,7 @@ class Reading:
     def fresh(self) -> ClusterState:
         """The newest reading; raises ``Unavailable`` when it is too old to decide from."""
         state, age = self.state, self.age_s()
-        too_old = age is None or age > self.policy.now.caution.max_snapshot_age_s
+        too_old = age is None or age > self.policy.now.caution.max_reading_age_s
         if state is None or too_old or self.board.view.outage is not None:
             raise Unavailable(
                 "There is no fresh reading of the cluster.",
