@@ -138,7 +138,7 @@ def test_it_leaves_the_controller_one_of_its_own_intervals(leader: Rig, world: S
     assert "Waiting whether the controller repairs it within 5 min" in check_leaders(leader)
     wait(leader, 301)
     assert "Run run-1 started" in check_leaders(leader)
-    leader.policy = replace(AUTO, leaders=LeaderPolicy(beside_controller=BesideController.DISABLE))
+    leader.policy = replace(AUTO, leaders=LeaderPolicy(with_controller_rebalance=BesideController.DISABLE))
     bounce(world, 2)
     observe(leader)
     assert "Left to the controller" in check_leaders(leader)

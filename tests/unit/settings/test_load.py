@@ -95,7 +95,7 @@ def test_settings_that_contradict_each_other_are_refused_with_both_names(
         ("mode: auto\n? [observe]\n: 8080\n", "a key is a list or a map", ""),
         ("leaders: {auto: true}\nauto.leader.rebalance.enable: true\n", "sets leaders.auto twice", "Keep one"),
         ("leaders: {auto: true}\nactions: {elections: {mode: observe}}\n", "contradict", "Keep one"),
-        ("leaders: {imbalance_percentage: 5, leave_percentage: 6}\n", "must not be above", ""),
+        ("leaders: {imbalance_percentage: 5, recovered_percentage: 6}\n", "must not be above", ""),
         ("mode: [\n", "not valid YAML in line", ""),
         ("- mode\n", "`name: value`", ""),
         ("execution: {throttle: 0}\n", "would stop replication", ""),

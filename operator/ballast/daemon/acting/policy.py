@@ -125,24 +125,24 @@ class LeaderPolicy:
     auto: bool = False
     """Kafka's `auto.leader.rebalance.enable`, here for Ballast itself: true lets it hold elections by itself
     (`actions.elections.mode: auto`). Kafka's default is true, Ballast's is false."""
-    leave_percentage: Percent | None = None
+    recovered_percentage: Percent | None = None
     """Once imbalanced, a broker counts as imbalanced until its share is at or below this, in percent.
     Empty means half of the percentage above; never more than that percentage."""
-    beside_controller: BesideController = BesideController.WAIT
+    with_controller_rebalance: BesideController = BesideController.WAIT
     """While the controller holds elections by itself (`auto.leader.rebalance.enable` on the brokers, Kafka's default):
     `wait` leaves it one of its own check intervals and elects only what it left over, `act` does not care,
     `disable` leaves elections to it."""
 
     def __post_init__(self) -> None:
         given = self.imbalance_percentage
-        if self.leave_percentage is not None and given is not None and self.leave_percentage > given:
-            raise ValueError("leave_percentage must not be above imbalance_percentage")
+        if self.recovered_percentage is not None and given is not None and self.recovered_percentage > given:
+            raise ValueError("recovered_percentage must not be above imbalance_percentage")
 
     def leave(self, imbalance_percentage: float) -> float:
         """The level at or below which an imbalanced broker is well again, in percent."""
-        if self.leave_percentage is None:
+        if self.recovered_percentage is None:
             return imbalance_percentage / 2
-        return min(self.leave_percentage, imbalance_percentage)
+        return min(self.recovered_percentage, imbalance_percentage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

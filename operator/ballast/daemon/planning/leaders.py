@@ -69,7 +69,7 @@ class LeaderCheck:
 
     def _controller_wait_s(self, state: ClusterState) -> float | None:
         """How long imbalance must have lasted before Ballast elects; None when it is left to the controller."""
-        how = self.policy.now.leaders.beside_controller
+        how = self.policy.now.leaders.with_controller_rebalance
         if how is BesideController.ACT or not controller_rebalances(state):
             return 0.0
         if how is BesideController.DISABLE:
