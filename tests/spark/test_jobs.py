@@ -216,7 +216,7 @@ def test_maintenance_forgets_and_compacts_and_is_no_news(
         tables.log, "parts", lambda *of: {at: part._replace(written=NOW) for at, part in parts(*of).items()}
     )
     write_deltalake(table_url(store, "samples"), sample_rows([w.sample(30), w.sample(181)]), mode="append")
-    policy = PipelinePolicy(keep_minutes_hours=2, keep_hours_days=2)
+    policy = PipelinePolicy(samples_retention_hours=2, load_hour_retention_days=2)
     assert touched(run_all(tables, policy, now=NOW))["load_hour"] == ("2026-11-21T16",)
     kept = [row for row in table(store, "load_hour") if row["hour"] < NOW]
     assert kept == figures, "figures are kept longer than samples, and nothing was made again"

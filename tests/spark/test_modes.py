@@ -173,7 +173,11 @@ def test_samples_become_the_same_model_and_fleets_the_same_plans(mode: Mode, tmp
 def keeping(folder: Path) -> tuple[str, str]:
     """An option whose settings keep the samples of 2026-11-21, however late it is, and nothing of a thousand hours before."""
     hours = int((datetime.now(UTC).timestamp() - START_MS / 1000) // 3600) + 500
-    kept = {"keep_minutes_hours": hours, "keep_hours_days": hours // 24 + 30, "keep_days_days": hours // 24 + 400}
+    kept = {
+        "samples_retention_hours": hours,
+        "load_hour_retention_days": hours // 24 + 30,
+        "table_retention_days": hours // 24 + 400,
+    }
     file = folder / "ballast.yaml"
     file.write_text(json.dumps({"pipeline": {"history": kept}}))
     return "--config", str(file)

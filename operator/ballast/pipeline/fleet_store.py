@@ -88,7 +88,7 @@ def maintain_readings(store: str, policy: PipelinePolicy, *, now: datetime, say:
 
     The plans need no forgetting: each job replaces them whole.
     """
-    oldest = now - timedelta(days=policy.keep_readings_days)
+    oldest = now - timedelta(days=policy.readings_retention_days)
     with store_failures(table_url(store, FLEET_SNAPSHOT.name), write=True):
         readings = open_table(store, FLEET_SNAPSHOT)
         if readings is not None:

@@ -160,12 +160,12 @@ def _sentence(report: JobReport) -> str:
 
 
 def _hours(scope: Scope, stored: Stored, change: Change) -> tuple[Any, ...]:
-    oldest = scope.newest(stored.source) - timedelta(hours=scope.policy.keep_minutes_hours)
+    oldest = scope.newest(stored.source) - timedelta(hours=scope.policy.samples_retention_hours)
     return tuple(h for h in change.parts if h > oldest or not _is_final(stored, h, h + timedelta(hours=1)))
 
 
 def _dates(scope: Scope, stored: Stored, change: Change) -> tuple[Any, ...]:
-    oldest = (scope.newest(stored.source) - timedelta(days=scope.policy.keep_hours_days)).date()
+    oldest = (scope.newest(stored.source) - timedelta(days=scope.policy.load_hour_retention_days)).date()
     days = sorted({hour.date() for hour in change.parts})
     return tuple(d for d in days if d > oldest or not _is_final(stored, d, _midnight(d + timedelta(days=1))))
 

@@ -41,9 +41,9 @@ class _Kept(NamedTuple):
 def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say: Say = lambda _: None) -> None:
     """Forget what is older than the policy keeps, compact the closed hours of samples, and free the files."""
     this_hour = now.replace(minute=0, second=0, microsecond=0)
-    samples = this_hour - timedelta(hours=policy.keep_minutes_hours)
-    hours = this_hour - timedelta(days=policy.keep_hours_days)
-    days = this_hour.replace(hour=0) - timedelta(days=policy.keep_days_days)
+    samples = this_hour - timedelta(hours=policy.samples_retention_hours)
+    hours = this_hour - timedelta(days=policy.load_hour_retention_days)
+    days = this_hour.replace(hour=0) - timedelta(days=policy.table_retention_days)
     plan = (
         *(_Kept(table, samples) for table in (SAMPLES, BROKERS, LOG_DIRS)),
         _Kept(LOAD_HOUR, hours),

@@ -66,20 +66,22 @@ class PipelinePolicy:
 
     window_days: Annotated[int, Ge(1)] = 14
     """Days of history behind the load model."""
-    keep_minutes_hours: Annotated[int, Ge(2)] = 72
+    samples_retention_hours: Annotated[int, Ge(2)] = 72
     """Hours of samples kept. Samples later than this make no hour again that was made: it would no longer be whole."""
-    keep_hours_days: Annotated[int, Ge(1)] = 35
+    load_hour_retention_days: Annotated[int, Ge(1)] = 35
     """Days of `load_hour` kept."""
-    keep_days_days: Annotated[int, Ge(1)] = 400
+    table_retention_days: Annotated[int, Ge(1)] = 400
     """Days of every other table of days and hours kept: `load_day`, leaders, imbalance, disks and the page's charts."""
-    keep_readings_days: Annotated[int, Ge(1)] = 35
+    readings_retention_days: Annotated[int, Ge(1)] = 35
     """Days of a fleet's readings kept (`fleet_snapshot`); each cluster's newest stays however old it is."""
 
     def __post_init__(self) -> None:
         """Refuse what would forget rows that the same day or window is still made from."""
-        if self.keep_hours_days * 24 < self.keep_minutes_hours + 24:
+        if self.load_hour_retention_days * 24 < self.samples_retention_hours + 24:
             raise ValueError(
-                "keep_hours_days is too short: a day is made again as long as keep_minutes_hours has samples"
+                "load_hour_retention_days is too short: a day is made again as long as samples_retention_hours has samples"
             )
-        if self.keep_days_days < self.window_days:
-            raise ValueError("keep_days_days is shorter than window_days: the load model needs the days of its window")
+        if self.table_retention_days < self.window_days:
+            raise ValueError(
+                "table_retention_days is shorter than window_days: the load model needs the days of its window"
+            )

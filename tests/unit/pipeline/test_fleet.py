@@ -157,7 +157,7 @@ def test_old_readings_are_forgotten_but_each_cluster_s_newest_stays(tmp_path: Pa
 
     append_snapshots(str(tmp_path), [reading("alive", 41), reading("ali's", 50), reading("gone", 40)])
     append_snapshots(str(tmp_path), [reading("alive", 34), reading("alive", 0), reading("ali's", 44)])
-    url, policy = table_url(str(tmp_path), FLEET_SNAPSHOT.name), PipelinePolicy(keep_readings_days=35)
+    url, policy = table_url(str(tmp_path), FLEET_SNAPSHOT.name), PipelinePolicy(readings_retention_days=35)
     for _ in range(2):
         maintain_readings(str(tmp_path), policy, now=now)
         left = DeltaTable(url).to_pyarrow_table(columns=["name", "taken_at"]).to_pylist()

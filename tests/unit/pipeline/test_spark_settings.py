@@ -21,7 +21,7 @@ samples: {store: /var/lib/ballast}
 pipeline:
   spark: spark://of-the-file:7077
   driver_memory: 3g
-  history: {keep_minutes_hours: 48}
+  history: {samples_retention_hours: 48}
 """
 
 
@@ -73,7 +73,7 @@ def test_the_file_says_how_long_tables_are_kept(file: Path) -> None:
     """Beside the store, the jobs are handed the file's own retention."""
     assert asked("pipeline", "run", "--config", str(file))[1] == (
         "/var/lib/ballast",
-        PipelinePolicy(keep_minutes_hours=48),
+        PipelinePolicy(samples_retention_hours=48),
     )
 
 
@@ -147,9 +147,9 @@ def test_a_parameter_that_pyspark_would_say_aloud_is_refused_first(wrong: str) -
 @pytest.mark.parametrize(
     ("setting", "value", "told"),
     [
-        ("KEEP_HOURS_DAYS", "3", "keep_hours_days is too short"),
-        ("WINDOW_DAYS", "500", "keep_days_days is shorter than window_days"),
-        ("KEEP_MINUTES_HOURS", "1", "greater than or equal to 2"),
+        ("LOAD_HOUR_RETENTION_DAYS", "3", "load_hour_retention_days is too short"),
+        ("WINDOW_DAYS", "500", "table_retention_days is shorter than window_days"),
+        ("SAMPLES_RETENTION_HOURS", "1", "greater than or equal to 2"),
     ],
 )
 def test_retention_that_would_lose_what_is_still_needed_is_refused(setting: str, value: str, told: str) -> None:

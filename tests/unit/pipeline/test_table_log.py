@@ -112,7 +112,7 @@ def test_a_day_that_was_made_and_whose_hours_may_be_forgotten_is_not_made_again(
     change = Change(tuple(HOUR - timedelta(days=n) for n in (3, 2, 1)), ("alpha",))
     written = dict.fromkeys(days, Part(1, 1, HOUR))
     parts = JOBS["load_day"].parts
-    short = scope(keep_hours_days=2, keep_minutes_hours=2)
+    short = scope(load_hour_retention_days=2, samples_retention_hours=2)
     assert parts(short, Stored(read(HOURS), written), change) == days[2:]
     assert parts(short, Stored(read(HOURS), {}), change) == days
 
