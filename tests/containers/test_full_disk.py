@@ -35,7 +35,7 @@ def test_a_full_disk_is_refused_beforehand_and_named_in_mid_move(at: Scene, live
     at.fill(grown.topic, range(1), mib=20)
     refused = lives.begin("apply", str(plan), "--yes", "--patience", "3", "--on-drift", "fit").ends(5)
     assert f"Log dir {SMALL_LOG_DIR} of broker {small} has 1" in refused
-    assert "MiB to spare and" in refused
+    assert "MiB free and" in refused
     grown.holds({})
     growing = Proof.of(at, "full-meanwhile", {0: (2, 3, 4)}, mib=5)
     plan = at.plan(growing.topic, {0: (small, 3, 4)}, log_dirs={0: dirs})

@@ -122,7 +122,7 @@ def execution_options(command: F) -> F:
         "cancel_stalled_after",
         "patience",
         "journal_lost",
-        "unknown_room",
+        "unknown_disk_space",
         "replicas_below_min_isr",
     )
 
@@ -139,7 +139,7 @@ def execution_options(command: F) -> F:
             "meanwhile.  [default: settings, else refuse]",
         ),
         click.option(
-            "--unknown-room",
+            "--unknown-disk-space",
             type=click.Choice(["refuse", "allow"]),
             help="Whether to copy where a broker's free disk space, or a partition's size, is not known.  "
             "[default: settings, else refuse]",
@@ -224,7 +224,7 @@ def policy_from(options: Mapping[str, Any], settings: ExecutionPolicy | None = N
         "cancel_stalled_after_s": options["cancel_stalled_after"],
         "refusal_patience_s": patience_s if options["patience"] is None else options["patience"],
         "journal_lost": options["journal_lost"],
-        "unknown_room": options["unknown_room"],
+        "unknown_disk_space": options["unknown_disk_space"],
         "replicas_below_min_isr": options["replicas_below_min_isr"],
     }
     return replace(

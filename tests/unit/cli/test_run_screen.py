@@ -208,7 +208,7 @@ def test_policy_from_options() -> None:
         **flags,
         "patience": 5.0,
         "journal_lost": "finish",
-        "unknown_room": "refuse",
+        "unknown_disk_space": "refuse",
         "replicas_below_min_isr": "refuse",
         "raise_throttle": True,
     }
@@ -245,11 +245,11 @@ def test_an_option_that_is_not_given_leaves_what_the_settings_say() -> None:
         made.append(policy_from(policy_options, settings))
 
     made: list[ExecutionPolicy] = []
-    settings = ExecutionPolicy(refusal_patience_s=7.0, unknown_room="allow", replicas_below_min_isr="allow")
+    settings = ExecutionPolicy(refusal_patience_s=7.0, unknown_disk_space="allow", replicas_below_min_isr="allow")
     command.main([], standalone_mode=False)
     assert made == [settings]
-    command.main(["--patience", "5", "--unknown-room", "refuse"], standalone_mode=False)
-    assert made[1] == replace(settings, refusal_patience_s=5.0, unknown_room="refuse")
+    command.main(["--patience", "5", "--unknown-disk-space", "refuse"], standalone_mode=False)
+    assert made[1] == replace(settings, refusal_patience_s=5.0, unknown_disk_space="refuse")
     settings = ExecutionPolicy()
     command.main([], standalone_mode=False)
     assert made[2] == replace(settings, refusal_patience_s=PATIENCE_S)

@@ -113,7 +113,7 @@ class _Unknown:
 
     def verdict(self, move: Move, broker: Broker) -> Verdict | None:
         """Against a copy onto this broker."""
-        code = "destination-room-unknown"
+        code = "destination-space-unknown"
         if broker.id in self.silent and not broker.log_dirs:
             return verdict(code, broker.id, cause="silent", broker=broker.id, partition=move.name)
         if broker.id in self.silent:
@@ -133,13 +133,13 @@ def judge(
     unsized: Mapping[int, TopicPartition] | None = None,
     sizes: Mapping[TopicPartition, int] | None = None,
     under_replicated_neighbours: bool = True,
-    allow_unknown_room: bool = False,
+    allow_unknown_disk_space: bool = False,
     allow_replicas_below_min_isr: bool = False,
 ) -> dict[TopicPartition, Verdict]:
     """Judge every waiting move on this picture; a move without a verdict may start.
 
     Nothing is copied that is not known to fit: neither onto a broker whose free space is not known, nor where a copy of unknown size
-    is on its way, nor a partition whose size is not known, unless ``allow_unknown_room``.  No replica is added where brokers would
+    is on its way, nor a partition whose size is not known, unless ``allow_unknown_disk_space``.  No replica is added where brokers would
     refuse writes until it is in sync, unless ``allow_replicas_below_min_isr``.
 
     ``ours`` are all moves of the run that have not ended, waiting or in progress; ``room`` is what ``rooms`` said, ``unsized`` are
@@ -149,7 +149,7 @@ def judge(
     unhealthy = unhealthy_partitions(state, ours)
     # Where no broker tells its room, a copy of unknown size makes nothing unknown that was known.
     waited_for = {b: name for b, name in (unsized or {}).items() if b in room}
-    unknown = None if allow_unknown_room else _Unknown(unknown_rooms(state), waited_for)
+    unknown = None if allow_unknown_disk_space else _Unknown(unknown_rooms(state), waited_for)
     verdicts: dict[TopicPartition, Verdict] = {}
     for move in waiting:
         size = (sizes or {}).get(move.name, UNKNOWN)

@@ -18,8 +18,8 @@ ENDS: Final = frozenset({"deleted", "already-there", "modified-externally"})
 
 
 GO_ON: Final = "Bring its missing replicas back; moves go on by themselves then."
-ROOM_UNKNOWN: Final = "How much room broker {broker} has for {partition} is not known."
-ALLOW: Final = "or say --unknown-room allow."
+SPACE_UNKNOWN: Final = "Free disk space of broker {broker} is unknown (for {partition})."
+ALLOW: Final = "or say --unknown-disk-space allow."
 
 SAYINGS: Final[Mapping[str, Saying]] = {
     # The partition.
@@ -49,28 +49,28 @@ SAYINGS: Final[Mapping[str, Saying]] = {
         "Remove its log dirs from cordoned.log.dirs, or make a new plan without it.",
     ),
     "destination-full": Saying(
-        "Broker {broker} has {free:bytes} to spare and {partition} needs {size:bytes}.{failed:failed}",
+        "Broker {broker} has {free:bytes} free and {partition} needs {size:bytes}.{failed:failed}",
         "Free disk space there, or make a new plan.",
     ),
     "destination-full/log-dir": Saying(
-        "Log dir {log_dir} of broker {broker} has {free:bytes} to spare and {partition} needs {size:bytes}.{failed:failed}",
+        "Log dir {log_dir} of broker {broker} has {free:bytes} free and {partition} needs {size:bytes}.{failed:failed}",
         "Free disk space there, or make a new plan.",
     ),
-    "destination-room-unknown": Saying(f"{ROOM_UNKNOWN}{{failed:failed}}", f"Check that broker, {ALLOW}"),
-    "destination-room-unknown/silent": Saying(
-        f"{ROOM_UNKNOWN} It did not report its log dirs.", f"Check that broker, {ALLOW}"
+    "destination-space-unknown": Saying(f"{SPACE_UNKNOWN}{{failed:failed}}", f"Check that broker, {ALLOW}"),
+    "destination-space-unknown/silent": Saying(
+        f"{SPACE_UNKNOWN} It did not report its log dirs.", f"Check that broker, {ALLOW}"
     ),
-    "destination-room-unknown/unsized": Saying(
-        f"{ROOM_UNKNOWN} {{other}} is being copied there, and its size is not known.",
+    "destination-space-unknown/unsized": Saying(
+        f"{SPACE_UNKNOWN} {{other}} is being copied there, and its size is not known.",
         f"Log dirs are read again within a minute, {ALLOW}",
     ),
     "size-unknown": Saying(
         "The size of {partition} is not known: no broker of its replicas {replicas:list} reported it, so it may not fit.",
         "Log dirs are read again within a minute; it takes Describe on the cluster (DescribeLogDirs). "
-        "Or say --unknown-room allow.",
+        "Or say --unknown-disk-space allow.",
     ),
-    "room-reserved": Saying(
-        "The room left on broker {broker} is reserved for moves before {partition} in the plan.",
+    "space-reserved": Saying(
+        "Free disk space of broker {broker} is reserved for moves before {partition} in the plan.",
         "It starts when they have ended.",
     ),
     # In-sync replicas.

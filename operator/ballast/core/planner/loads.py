@@ -84,7 +84,7 @@ class Loads:
         elif assumed.any():
             notes.append(
                 f"{int(assumed.sum())} partitions of unknown size were taken to be as large as the median partition. How much "
-                "is copied of them is not known, and none is copied before it is, unless --unknown-room allow."
+                "is copied of them is not known, and none is copied before it is, unless --unknown-disk-space allow."
             )
         return cls(
             size_bytes=sizes,

@@ -93,7 +93,7 @@ class ExecutionPolicy:
     guard_under_replicated_neighbours: bool = True
     """Hold moves while another partition on a broker they touch is under-replicated."""
 
-    unknown_room: Literal["refuse", "allow"] = "refuse"
+    unknown_disk_space: Literal["refuse", "allow"] = "refuse"
     """A broker whose free space is not known, though the cluster's brokers report it, gets no replicas, and a partition whose size no
     broker reports is not copied; or both are trusted to fit."""
     replicas_below_min_isr: Literal["refuse", "allow"] = "refuse"

@@ -98,15 +98,15 @@ CORDONED = {3: (replace(DISK, cordoned=True),)}
         pytest.param(
             cluster(WELL, dirs={3: FAILED}),
             a(3, 2),
-            "destination-room-unknown",
+            "destination-space-unknown",
             "broker 3",
-            ["for a-0", "Failed there: /bad, /worse.", "Check that broker", "--unknown-room"],
+            ["for a-0", "Failed there: /bad, /worse.", "Check that broker", "--unknown-disk-space"],
             id="every-dir-failed",
         ),
         pytest.param(
             cluster(WELL, dirs={3: ()}),
             a(3, 2),
-            "destination-room-unknown",
+            "destination-space-unknown",
             "broker 3",
             ["for a-0", "did not report its log dirs"],
             id="no-dirs-told",
@@ -116,7 +116,7 @@ CORDONED = {3: (replace(DISK, cordoned=True),)}
             a(3, 2, size=UNKNOWN),
             "size-unknown",
             "a-0",
-            ["1,2", "--unknown-room allow"],
+            ["1,2", "--unknown-disk-space allow"],
             id="size-unknown",
         ),
         pytest.param(
@@ -284,11 +284,11 @@ def test_a_broker_that_takes_a_copy_of_unknown_size_takes_no_other() -> None:
     """It is named; one of unknown room had none to lose, and a person may trust it to fit."""
     on_its_way = {3: Name("z", 7)}
     (found,) = verdicts(cluster(WELL), a(3, 2), unsized=on_its_way).values()
-    assert (found.code, found.subject) == ("destination-room-unknown", "broker 3")
+    assert (found.code, found.subject) == ("destination-space-unknown", "broker 3")
     assert "z-7 is being copied there" in found.detail
-    assert found.remedy == "Log dirs are read again within a minute, or say --unknown-room allow."
+    assert found.remedy == "Log dirs are read again within a minute, or say --unknown-disk-space allow."
     assert codes(cluster(WELL), a(4, 2), unsized=on_its_way) == []
-    assert codes(cluster(WELL), a(3, 2), unsized=on_its_way, allow_unknown_room=True) == []
+    assert codes(cluster(WELL), a(3, 2), unsized=on_its_way, allow_unknown_disk_space=True) == []
     silent = cluster(WELL, dirs=dict.fromkeys(range(7), ()))
     assert codes(silent, a(3, 2), unsized=on_its_way) == []
 

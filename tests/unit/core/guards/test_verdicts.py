@@ -65,33 +65,33 @@ SAID = (
     (
         FULL,
         (
-            "Broker 3 has 1.0 MiB to spare and t-0 needs 2.0 MiB. Failed there: /data/1, /data/2. "
+            "Broker 3 has 1.0 MiB free and t-0 needs 2.0 MiB. Failed there: /data/1, /data/2. "
             "Free disk space there, or make a new plan."
         ),
     ),
     (
         Verdict("destination-full", "broker 3", {**FULL.values, "log_dir": "/data/3", "failed": ()}, "log-dir"),
-        "Log dir /data/3 of broker 3 has 1.0 MiB to spare and t-0 needs 2.0 MiB. Free disk space there, or make a new plan.",
+        "Log dir /data/3 of broker 3 has 1.0 MiB free and t-0 needs 2.0 MiB. Free disk space there, or make a new plan.",
     ),
     (
-        verdict("destination-room-unknown", 3, broker=3, partition=NAME, failed=("/data/1",)),
+        verdict("destination-space-unknown", 3, broker=3, partition=NAME, failed=("/data/1",)),
         (
-            "How much room broker 3 has for t-0 is not known. Failed there: /data/1. "
-            "Check that broker, or say --unknown-room allow."
+            "Free disk space of broker 3 is unknown (for t-0). Failed there: /data/1. "
+            "Check that broker, or say --unknown-disk-space allow."
         ),
     ),
     (
-        verdict("destination-room-unknown", 3, cause="silent", broker=3, partition=NAME),
+        verdict("destination-space-unknown", 3, cause="silent", broker=3, partition=NAME),
         (
-            "How much room broker 3 has for t-0 is not known. It did not report its log dirs. "
-            "Check that broker, or say --unknown-room allow."
+            "Free disk space of broker 3 is unknown (for t-0). It did not report its log dirs. "
+            "Check that broker, or say --unknown-disk-space allow."
         ),
     ),
     (
-        verdict("destination-room-unknown", 3, cause="unsized", broker=3, partition=NAME, other=OTHER),
+        verdict("destination-space-unknown", 3, cause="unsized", broker=3, partition=NAME, other=OTHER),
         (
-            "How much room broker 3 has for t-0 is not known. u-1 is being copied there, and its size is not known. "
-            "Log dirs are read again within a minute, or say --unknown-room allow."
+            "Free disk space of broker 3 is unknown (for t-0). u-1 is being copied there, and its size is not known. "
+            "Log dirs are read again within a minute, or say --unknown-disk-space allow."
         ),
     ),
     (
@@ -99,12 +99,12 @@ SAID = (
         (
             "The size of t-0 is not known: no broker of its replicas 1,2 reported it, so it may not fit. "
             "Log dirs are read again within a minute; it takes Describe on the cluster (DescribeLogDirs). "
-            "Or say --unknown-room allow."
+            "Or say --unknown-disk-space allow."
         ),
     ),
     (
-        verdict("room-reserved", 3, broker=3, partition=NAME),
-        "The room left on broker 3 is reserved for moves before t-0 in the plan. It starts when they have ended.",
+        verdict("space-reserved", 3, broker=3, partition=NAME),
+        "Free disk space of broker 3 is reserved for moves before t-0 in the plan. It starts when they have ended.",
     ),
     (
         verdict("drops-in-sync", NAME, partition=NAME, keeps=2, gives_up=1, in_sync=(1, 3), isr_within_s=45),

@@ -88,10 +88,10 @@ def test_a_size_that_history_tells_is_known(remembered: tuple[int, ...], size: i
 
 @pytest.mark.parametrize("policy", ["refuse", "allow"])
 def test_a_copy_whose_size_was_assumed_waits_until_it_is_known(policy: Literal["refuse", "allow"]) -> None:
-    """As every other of unknown size, by ``unknown_room``; a reading that tells it lets it go."""
+    """As every other of unknown size, by ``unknown_disk_space``; a reading that tells it lets it go."""
     state = state_of()
     found = made(state)
-    run = new_run("r", found, ExecutionPolicy(unknown_room=policy, throttle="none"), Now(0, 0.0))
+    run = new_run("r", found, ExecutionPolicy(unknown_disk_space=policy, throttle="none"), Now(0, 0.0))
     names = frozenset(run.moves)
     picture = Picture(
         reassignments={},

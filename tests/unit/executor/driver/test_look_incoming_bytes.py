@@ -52,7 +52,7 @@ def cluster(*, one: int = 30, other: int | None = None, theirs: tuple[int, ...] 
 
 def run_of(*moves: Move, policy: Literal["refuse", "allow"] = "refuse") -> Run:
     """Nothing has started."""
-    settled = ExecutionPolicy(throttle="none", unknown_room=policy, disk_reserve_share=0.0)
+    settled = ExecutionPolicy(throttle="none", unknown_disk_space=policy, disk_reserve_share=0.0)
     return new_run("r", Plan("test", "c", "", moves), settled, Now(0, 0.0))
 
 
@@ -104,11 +104,11 @@ def test_what_others_are_copying_to_a_broker_takes_its_room(
     assert held(run_of(TO_TWO), seen) == {0: says}
 
 
-@pytest.mark.parametrize(("policy", "says"), [("refuse", "destination-room-unknown"), ("allow", "")])
+@pytest.mark.parametrize(("policy", "says"), [("refuse", "destination-space-unknown"), ("allow", "")])
 def test_a_copy_of_unknown_size_makes_the_room_of_its_broker_unknown(
     policy: Literal["refuse", "allow"], says: str
 ) -> None:
-    """Theirs as ours: how much is left is not known, and ``unknown_room`` says whether that is waited for."""
+    """Theirs as ours: how much is left is not known, and ``unknown_disk_space`` says whether that is waited for."""
     untold = {FIRST: 20 * MB, SECOND: 20 * MB}
     run = run_of(TO_TWO, policy=policy)
     assert held(run, picture(cluster(), reassignments=BY_OTHERS, sizes=untold)) == {0: says}

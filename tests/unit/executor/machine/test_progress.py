@@ -79,7 +79,7 @@ def test_a_look_at_a_run_counts_each_of_its_parts() -> None:
     moves = (flying, stalled, move(2, Planned()), move(3, Throttled()), move(4, Moved()), move(5, Unthrottled()))
     ended = (move(6, Verified()), move(7, Failed("rejected")), move(8, RolledBack("not-started")))
     held = [ElectionRun(ElectionStage.HELD), ElectionRun(), ElectionRun(ElectionStage.FAILED)]
-    refusals = tuple(verdict("room-reserved", b, broker=b, partition=TopicPartition("t", b)) for b in range(7))
+    refusals = tuple(verdict("space-reserved", b, broker=b, partition=TopicPartition("t", b)) for b in range(7))
     run = replace(
         run_of(*moves, *ended),
         phase=Phase.CANCELLING,

@@ -34,7 +34,7 @@ PERMITTED: Final[dict[str, tuple[str, ...]]] = {
         "timeout",
         "additional",
         "disallow_replication_factor_change",
-        "unknown_room",
+        "unknown_disk_space",
         "replicas_below_min_isr",
     ),
     "verify": ("preserve_throttles", "clear_throttles"),
@@ -175,7 +175,7 @@ def _file(**about: Any) -> Any:
     "against it.",
 )
 @click.option(
-    "--unknown-room",
+    "--unknown-disk-space",
     type=click.Choice(["refuse", "allow"]),
     default="refuse",
     show_default=True,
@@ -226,7 +226,7 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
         replica_alter_log_dirs_throttle=_rate(given["replica_alter_log_dirs_throttle"]),
         timeout_ms=given["timeout"],
         additional=given["additional"],
-        unknown_room=given["unknown_room"],
+        unknown_disk_space=given["unknown_disk_space"],
         replicas_below_min_isr=given["replicas_below_min_isr"],
         disallow_replication_factor_change=given["disallow_replication_factor_change"],
         preserve_throttles=given["preserve_throttles"],

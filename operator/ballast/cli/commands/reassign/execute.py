@@ -99,7 +99,7 @@ def policy_of(options: ReassignOptions) -> ExecutionPolicy:
         keep_existing_rates=options.additional and not stated,
         log_dir_throttle_bytes_per_s=options.replica_alter_log_dirs_throttle or None,
         override_rates_of_others=options.additional,
-        unknown_room=options.unknown_room,
+        unknown_disk_space=options.unknown_disk_space,
         replicas_below_min_isr=options.replicas_below_min_isr,
         replication_factor_change="refuse" if options.disallow_replication_factor_change else "allow",
         moves_in_per_broker=UNLIMITED,
@@ -133,7 +133,7 @@ def refusals(
         ours={m.name: m for m in plan.moves},
         room=rooms(state, more.bytes, policy.disk_reserve_share),
         unsized=more.unsized,
-        allow_unknown_room=policy.unknown_room == "allow",
+        allow_unknown_disk_space=policy.unknown_disk_space == "allow",
         allow_replicas_below_min_isr=policy.replicas_below_min_isr == "allow",
     )
     refused = {name: str(v) for name, v in verdicts.items() if v.code != "already-there"}

@@ -32,7 +32,7 @@ class ReassignOptions:
     timeout_ms: int = 10_000
     """Longest wait for moves between log dirs to begin."""
     additional: bool = False
-    unknown_room: Literal["refuse", "allow"] = "refuse"
+    unknown_disk_space: Literal["refuse", "allow"] = "refuse"
     replicas_below_min_isr: Literal["refuse", "allow"] = "refuse"
     disallow_replication_factor_change: bool = False
     preserve_throttles: bool = False

@@ -131,7 +131,7 @@ def _judge(
         unsized=unsized,
         sizes=picture.sizes,
         under_replicated_neighbours=run.policy.guard_under_replicated_neighbours,
-        allow_unknown_room=run.policy.unknown_room == "allow",
+        allow_unknown_disk_space=run.policy.unknown_disk_space == "allow",
         allow_replicas_below_min_isr=run.policy.replicas_below_min_isr == "allow",
     )
     for m in moves:
@@ -323,7 +323,7 @@ def refuse_out_of_turn(
                 continue
             needed[place] = needed.get(place, 0) + size
             if size <= room[place] < needed[place] and size and not _repairs(m.move, state):
-                out[m.move.name] = verdict("room-reserved", broker, broker=broker, partition=m.move.name)
+                out[m.move.name] = verdict("space-reserved", broker, broker=broker, partition=m.move.name)
     return out
 
 

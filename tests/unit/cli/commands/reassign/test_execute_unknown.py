@@ -18,18 +18,20 @@ FILE = '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas":
 
 
 @pytest.mark.parametrize(
-    ("size", "unknown_room", "refused"),
+    ("size", "unknown_disk_space", "refused"),
     [(UNKNOWN, "refuse", True), (UNKNOWN, "allow", False), (0, "refuse", False), (70, "refuse", False)],
 )
 def test_a_partition_of_unknown_size_is_refused_unless_told_otherwise(
-    size: int, unknown_room: Literal["refuse", "allow"], *, refused: bool
+    size: int, unknown_disk_space: Literal["refuse", "allow"], *, refused: bool
 ) -> None:
-    """All or nothing, before anything has begun; ``--unknown-room allow`` starts it."""
+    """All or nothing, before anything has begun; ``--unknown-disk-space allow`` starts it."""
     brokers = tuple(Broker(b, host="h") for b in (1, 2))
     state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,), sizes=(size,))])
     plan = plan_of_entries(parse_reassignment(FILE, source="f"), state, intent="test", source="f")
     options = ReassignOptions(
-        cluster=ClusterOptions(None, None, None, None, 1.0), reassignment_json_file=Path("f"), unknown_room=unknown_room
+        cluster=ClusterOptions(None, None, None, None, 1.0),
+        reassignment_json_file=Path("f"),
+        unknown_disk_space=unknown_disk_space,
     )
     found = refusals(plan, state, {}, policy_of(options))
     assert set(found) == ({TopicPartition("t", 0)} if refused else set())

@@ -169,7 +169,7 @@ def test_who_would_take_room_that_is_needed_is_named() -> None:
     picture, _ = picture_of([])
     verdicts = refuse_out_of_turn(run_of(moves), picture, state, {2: 32 * MB})
     assert {n: (v.code, v.subject) for n, v in verdicts.items()} == {
-        TopicPartition("c", 0): ("room-reserved", "broker 2")
+        TopicPartition("c", 0): ("space-reserved", "broker 2")
     }
 
 
@@ -226,7 +226,7 @@ def test_a_move_that_waits_for_room_is_named_with_its_broker() -> None:
     picture, _ = picture_of(moves)
     empty = build("c", (), (Topic("t"),), [])
     found = refuse_out_of_turn(run_of(moves), picture, empty, {2: 39})
-    assert found == {moves[1].name: verdict("room-reserved", 2, broker=2, partition=moves[1].name)}
+    assert found == {moves[1].name: verdict("space-reserved", 2, broker=2, partition=moves[1].name)}
     begun = with_moves(run_of(moves), {moves[0].name: MoveRun(moves[0], stage=Moving())})
     assert refuse_out_of_turn(begun, picture, empty, {2: 10}) == {}
 

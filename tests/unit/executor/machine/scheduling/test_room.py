@@ -114,9 +114,9 @@ FAILED = LogDir("/failed", error="KAFKA_STORAGE_ERROR")
     [
         pytest.param((LARGE, FAILED), "", id="fits-beside-a-failed-dir"),
         pytest.param((SMALL, FAILED), "destination-full", id="too-much-for-the-healthy-dir"),
-        pytest.param((FAILED,), "destination-room-unknown", id="every-dir-failed"),
-        pytest.param((), "destination-room-unknown", id="did-not-answer"),
-        pytest.param((LogDir("/old"),), "destination-room-unknown", id="tells-no-sizes"),
+        pytest.param((FAILED,), "destination-space-unknown", id="every-dir-failed"),
+        pytest.param((), "destination-space-unknown", id="did-not-answer"),
+        pytest.param((LogDir("/old"),), "destination-space-unknown", id="tells-no-sizes"),
     ],
 )
 def test_a_failed_log_dir_does_not_switch_the_check_off(dirs: tuple[LogDir, ...], code: str) -> None:
@@ -164,16 +164,16 @@ def test_a_partition_of_unknown_size_is_not_copied(
     about = {"ours": {NAME: move}, "room": rooms(state, {}, 0.0), "sizes": read}
     expected = [code] if code and adds else []
     assert [v.code for v in judge([move], state, **about).values()] == expected  # type: ignore[arg-type]
-    assert judge([move], state, allow_unknown_room=True, **about) == {}  # type: ignore[arg-type]
+    assert judge([move], state, allow_unknown_disk_space=True, **about) == {}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("policy", ["refuse", "allow"])
 def test_a_run_holds_moves_of_unknown_size_unless_told_otherwise(policy: Literal["refuse", "allow"]) -> None:
-    """By ``unknown_room``, the one setting for what is not known to fit."""
+    """By ``unknown_disk_space``, the one setting for what is not known to fit."""
     brokers = tuple(Broker(b, host="h", log_dirs=(LARGE,), log_dirs_known=True) for b in (1, 2))
     state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,))])
     plan = Plan("test", "c", "", (Move("t", 0, (1,), (2,)),))
-    run = new_run("r", plan, ExecutionPolicy(unknown_room=policy, throttle="none"), Now(0, 0.0))
+    run = new_run("r", plan, ExecutionPolicy(unknown_disk_space=policy, throttle="none"), Now(0, 0.0))
     picture = Picture({}, {NAME: PartitionState(1, (1,), (1,))}, frozenset({NAME}), frozenset({1, 2}), state=state)
     effects: list[Effect] = []
     run = start(run, picture, Now(0, 1.0), effects)

@@ -318,9 +318,9 @@ def test_a_fresher_list_of_reassignments_is_judged_by_as_well() -> None:
     ("state", "given", "code"),
     [
         pytest.param(
-            state_of(A, disks={3: ()}), {"unknown_room": "refuse"}, "destination-room-unknown", id="no-room-told"
+            state_of(A, disks={3: ()}), {"unknown_disk_space": "refuse"}, "destination-space-unknown", id="no-room-told"
         ),
-        pytest.param(state_of(A, disks={3: ()}), {"unknown_room": "allow"}, None, id="trusted-to-fit"),
+        pytest.param(state_of(A, disks={3: ()}), {"unknown_disk_space": "allow"}, None, id="trusted-to-fit"),
         pytest.param(
             state_of(A, move(0, (3, 5), (3, 5), topic="u"), lacking="u"), {}, "under-replicated", id="neighbour"
         ),
@@ -360,7 +360,7 @@ def test_what_is_on_its_way_takes_room_from_what_waits() -> None:
     assert codes(started(run_of(waiting(second)), picture)[0]) == [("destination-full", "broker 3")]
     unknown = run_of(waiting(replace(first, size_bytes=-1), second, stages={0: Moving()}))
     held, _ = started(unknown, look(state_of(second, disks=disks)))
-    assert codes(held) == [("destination-room-unknown", "broker 3")]
+    assert codes(held) == [("destination-space-unknown", "broker 3")]
     grown, _ = started(run_of(waiting(second)), look(state_of(second, disks=disks), sizes={second.name: 56 * MB}))
     assert codes(grown) == [("destination-full", "broker 3")]
 
@@ -371,7 +371,7 @@ def test_a_run_in_order_holds_what_would_take_room_that_an_earlier_move_needs() 
     disks = {3: (LogDir("/d", total_bytes=100 * MB, usable_bytes=50 * MB),)}
     run = run_of(waiting(first, second, stages={0: Planned(retry_at_s=2_000.0)}), in_order=True)
     after, _ = started(run, look(state_of(first, second, disks=disks)))
-    assert (codes(after), begun(after)) == ([("room-reserved", "broker 3")], [])
+    assert (codes(after), begun(after)) == ([("space-reserved", "broker 3")], [])
     assert begun(started(replace(run, in_order=False), look(state_of(first, second, disks=disks)))[0]) == [1]
 
 
@@ -563,7 +563,7 @@ def test_a_move_of_unknown_size_starts_alone_where_bytes_in_flight_are_bounded(
 ) -> None:
     """It may be any number of bytes; an empty partition is none."""
     moves = (move(0, (1, 2), (3, 2), size), B)
-    policy = replace(PLAIN, unknown_room="allow", bytes_in_flight=bound)
+    policy = replace(PLAIN, unknown_disk_space="allow", bytes_in_flight=bound)
     after, _ = started(run_of(waiting(*moves), policy), look(state_of(*moves), sizes=sizes))
     assert len(begun(after)) == (2 if together else 1)
 
