@@ -134,7 +134,7 @@ def test_another_users_throttled_move_keeps_its_rate(at: Scene) -> None:
     at.cluster.alter_reassignments({moved: (3, 2)})
     try:
         plan = at.plan(ours, {0: (3, 2)})
-        arguments = ("--yes", "--throttle", "1=20MB,default=30MB", "--output", "json", "--patience", "240")
+        arguments = ("--yes", "--throttle", "1=20MB,default=30MB", "--output", "json", "--guard-timeout", "240")
         first = at.ballast("apply", str(plan), *arguments)
         assert first.stdout is not None
         while (line := first.stdout.readline()) and "foreign-throttle" not in line:

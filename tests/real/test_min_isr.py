@@ -145,7 +145,7 @@ def test_no_plan_makes_a_partition_refuse_writes_that_it_takes(kraft: Sandbox, t
         slowly = ("--yes", "--throttle", "1MB", "--output", "json")
         with Writes(kraft.bootstrap_server, (few, plenty)) as writes:
             at.finish("apply", str(both[1]), *slowly)
-            told = events(at.finish("apply", str(both[0]), *slowly, "--patience", "5", code=5))
+            told = events(at.finish("apply", str(both[0]), *slowly, "--guard-timeout", "5", code=5))
             assert "replicas-below-min-isr" in json.dumps(told)
             balance = json.loads(
                 at.finish("plan", "balance", "--topics", f"{few}|{plenty}", "--band", "0.01", "--output", "json")

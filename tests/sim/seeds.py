@@ -133,7 +133,7 @@ def _policy(random: Random) -> ExecutionPolicy:
         cancel_stalled_after_s=random.choice([None, 30.0]),
         timeout_floor_s=random.choice([20.0, 300.0]),
         # After the quiet has come every run must end by itself, refused moves included.
-        refusal_patience_s=600.0,
+        guard_timeout_s=600.0,
         keep_existing_rates=random.random() < 0.2,
         journal_lost=random.choice(["finish", "finish", "leave"]),
     )

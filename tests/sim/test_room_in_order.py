@@ -84,7 +84,7 @@ def _policy(random: Random) -> ExecutionPolicy:
         one_batch_at_a_time=random.random() < 0.2,
         measure_s=0.0,
         disk_reserve_share=RESERVE,
-        refusal_patience_s=600.0,
+        guard_timeout_s=600.0,
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-PATIENCE_S: Final = 300.0
+GUARD_TIMEOUT_S: Final = 300.0
 """How long a command waits for safety checks; a daemon waits for ever."""
 _UNITS: Final[Mapping[str, int]] = {
     "": 1,
@@ -120,7 +120,7 @@ def execution_options(command: F) -> F:
         "bytes_at_once",
         "one_batch",
         "cancel_stalled_after",
-        "patience",
+        "guard_timeout",
         "journal_lost",
         "unknown_disk_space",
         "replicas_below_min_isr",
@@ -152,10 +152,10 @@ def execution_options(command: F) -> F:
             help="When the journal is deleted or cut off meanwhile: make it again from memory and finish, or leave the run.",
         ),
         click.option(
-            "--patience",
+            "--guard-timeout",
             type=TIME,
             help="Maximum wait for safety checks before the command gives up (exit code 5).  "
-            f"[default: settings, else {PATIENCE_S / 60:.0f}m]",
+            f"[default: settings, else {GUARD_TIMEOUT_S / 60:.0f}m]",
         ),
         click.option(
             "--cancel-stalled-after",
@@ -214,7 +214,7 @@ def policy_from(options: Mapping[str, Any], settings: ExecutionPolicy | None = N
         base = replace(base, throttle=rate, throttle_per_broker=said.brokers)
     if options["link"] is not None and not base.auto:
         raise UsageError("--link only means something to --throttle auto.", hint="Leave the rate out, or drop --link.")
-    patience_s = PATIENCE_S if base.refusal_patience_s is None else base.refusal_patience_s
+    guard_timeout_s = GUARD_TIMEOUT_S if base.guard_timeout_s is None else base.guard_timeout_s
     given = {
         "link_bytes_per_s": options["link"],
         "moves_in_per_broker": options["moves_in"],
@@ -222,7 +222,7 @@ def policy_from(options: Mapping[str, Any], settings: ExecutionPolicy | None = N
         "moves_in_cluster": options["moves_at_once"],
         "bytes_in_flight": options["bytes_at_once"],
         "cancel_stalled_after_s": options["cancel_stalled_after"],
-        "refusal_patience_s": patience_s if options["patience"] is None else options["patience"],
+        "guard_timeout_s": guard_timeout_s if options["guard_timeout"] is None else options["guard_timeout"],
         "journal_lost": options["journal_lost"],
         "unknown_disk_space": options["unknown_disk_space"],
         "replicas_below_min_isr": options["replicas_below_min_isr"],

@@ -192,15 +192,15 @@ class Scenario:
     # Ballast
 
     def policy(self, s: Statement) -> None:
-        """``policy throttle=20MB/s in=5 out=10 cluster=200 one_batch=1 patience=60s``; a throttle of ``auto`` where none is said."""
-        s.only("throttle", "in", "out", "cluster", "one_batch", "patience", "band")
+        """``policy throttle=20MB/s in=5 out=10 cluster=200 one_batch=1 guard_timeout=60s``; a throttle of ``auto`` where none is said."""
+        s.only("throttle", "in", "out", "cluster", "one_batch", "guard_timeout", "band")
         self._policy = ExecutionPolicy(
             throttle=_throttle(s),
             moves_in_per_broker=s.count("in", 5),
             moves_out_per_broker=s.count("out", 10),
             moves_in_cluster=s.count("cluster", 200),
             one_batch_at_a_time=bool(s.count("one_batch", 0)),
-            refusal_patience_s=s.number("patience") if "patience" in s.keys else None,
+            guard_timeout_s=s.number("guard_timeout") if "guard_timeout" in s.keys else None,
             measure_s=0.0,
         )
         self._planner = PlannerPolicy(prove=False, band=s.number("band", self._planner.band))

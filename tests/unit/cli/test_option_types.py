@@ -24,7 +24,7 @@ TIMES: Final = {
     "--interval",
     "--lock-wait",
     "--measure",
-    "--patience",
+    "--guard-timeout",
     "--timeout",
 }
 

@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 from tests.unit.executor.scenes import MB, T, scene
 
-from ballast.cli.run_options import PATIENCE_S, Rate, Throttle, ThrottleType, execution_options, policy_from
+from ballast.cli.run_options import GUARD_TIMEOUT_S, Rate, Throttle, ThrottleType, execution_options, policy_from
 from ballast.cli.run_screen import LEAVES_WITHIN_S, JsonScreen, LineScreen, LiveScreen, carry_out, screen_for
 from ballast.core.plan import Move
 from ballast.errors import Interrupted, UsageError
@@ -206,17 +206,17 @@ def test_policy_from_options() -> None:
     given = {
         **options,
         **flags,
-        "patience": 5.0,
+        "guard_timeout": 5.0,
         "journal_lost": "finish",
         "unknown_disk_space": "refuse",
         "replicas_below_min_isr": "refuse",
         "raise_throttle": True,
     }
-    assert policy_from(given) == ExecutionPolicy(refusal_patience_s=5.0, raise_throttle=True)
+    assert policy_from(given) == ExecutionPolicy(guard_timeout_s=5.0, raise_throttle=True)
     assert policy_from(given).throttle == "auto", "throttled unless an option says otherwise"
     assert policy_from({**given, "no_throttle": True}).throttle == "none"
     assert policy_from({**given, "link": 5}) == ExecutionPolicy(
-        refusal_patience_s=5.0, raise_throttle=True, link_bytes_per_s=5
+        guard_timeout_s=5.0, raise_throttle=True, link_bytes_per_s=5
     )
     by_broker = policy_from({**given, "throttle": Throttle(3, {1: 2})})
     assert [by_broker.rate(b) for b in (1, 2)] == [2, 3]
@@ -245,11 +245,11 @@ def test_an_option_that_is_not_given_leaves_what_the_settings_say() -> None:
         made.append(policy_from(policy_options, settings))
 
     made: list[ExecutionPolicy] = []
-    settings = ExecutionPolicy(refusal_patience_s=7.0, unknown_disk_space="allow", replicas_below_min_isr="allow")
+    settings = ExecutionPolicy(guard_timeout_s=7.0, unknown_disk_space="allow", replicas_below_min_isr="allow")
     command.main([], standalone_mode=False)
     assert made == [settings]
-    command.main(["--patience", "5", "--unknown-disk-space", "refuse"], standalone_mode=False)
-    assert made[1] == replace(settings, refusal_patience_s=5.0, unknown_disk_space="refuse")
+    command.main(["--guard-timeout", "5", "--unknown-disk-space", "refuse"], standalone_mode=False)
+    assert made[1] == replace(settings, guard_timeout_s=5.0, unknown_disk_space="refuse")
     settings = ExecutionPolicy()
     command.main([], standalone_mode=False)
-    assert made[2] == replace(settings, refusal_patience_s=PATIENCE_S)
+    assert made[2] == replace(settings, guard_timeout_s=GUARD_TIMEOUT_S)

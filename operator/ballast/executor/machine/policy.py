@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionPolicy:
-    """Limits, rates and patience of one run."""
+    """Limits, rates and timeouts of one run."""
 
     throttle: Literal["auto", "none"] | int = "auto"
     """Replication rate of every broker involved, leader and follower side alike.  ``auto`` starts from what is known and follows
@@ -82,7 +82,7 @@ class ExecutionPolicy:
     cancel_stalled_after_s: float | None = None
     """Cancel a move that has been stalled for this long (it ends as timed-out, the rest goes on); None keeps it, waits, and
     keeps saying why."""
-    refusal_patience_s: float | None = None
+    guard_timeout_s: float | None = None
     """Give up when nothing moves and every waiting move has been refused for this long; None never does."""
     disk_reserve_share: float = 0.05
     """Share of a log dir's total size that a move must leave free."""

@@ -58,7 +58,7 @@ class Status(StrEnum):
     """Some moves or elections ended otherwise; each says how."""
     CANCELLED = "cancelled"
     REFUSED = "refused"
-    """A guard kept refusing for longer than the policy's patience."""
+    """A guard kept refusing for longer than the guard timeout."""
 
 
 WAITING: Final = Planned()

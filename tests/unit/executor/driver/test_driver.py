@@ -221,7 +221,7 @@ def test_refused_for_too_long_gives_up_untouched() -> None:
     s = scene()
     s.world.kill(3)
     s.world.clock.sleep(10)
-    policy = ExecutionPolicy(throttle=5 * MB, refusal_patience_s=30, measure_s=0)
+    policy = ExecutionPolicy(throttle=5 * MB, guard_timeout_s=30, measure_s=0)
     result = s.driver.execute(s.plan(move((1, 2), (3, 2))), policy, run_id="r")
     assert result.status == "refused"
     assert outcome(s) == ("rolled-back", "refused")
@@ -292,7 +292,7 @@ def test_stall_names_the_down_destination_and_goes_on_when_it_returns() -> None:
 def test_rate_under_the_intake_is_refused_with_the_arithmetic() -> None:
     """Producers write faster than the throttle: the move could never end, so it does not begin."""
     s = scene(inbound_bytes_per_s=2 * MB)
-    policy = ExecutionPolicy(throttle=MB, refusal_patience_s=10)
+    policy = ExecutionPolicy(throttle=MB, guard_timeout_s=10)
     result = s.driver.execute(s.plan(move((1, 2), (3, 2))), policy, run_id="r")
     assert result.status == "refused"
     ((code, figures),) = reasons(result)
@@ -388,7 +388,7 @@ def test_partition_without_the_room_waits_with_a_verdict() -> None:
     """A destination without room for the copy is refused by name."""
     s = scene()
     s.world.brokers[3].dir_bytes = (50.0 * MB,)
-    policy = ExecutionPolicy(refusal_patience_s=5)
+    policy = ExecutionPolicy(guard_timeout_s=5)
     result = s.driver.execute(s.plan(move((1, 2), (3, 2))), policy, run_id="r")
     assert result.status == "refused"
     ((code, figures),) = reasons(result)

@@ -16,7 +16,7 @@ from ballast.ports.cluster import ConfigChange, ConfigResource
 THEIRS = TopicPartition("theirs", 0)
 OURS = Move(T, 0, (1, 2), (3, 2), 50 * MB)
 ELSEWHERE = Move(T, 1, (4, 5), (4, 6), 50 * MB)
-POLICY = ExecutionPolicy(throttle=2 * MB, measure_s=0, refusal_patience_s=2000)
+POLICY = ExecutionPolicy(throttle=2 * MB, measure_s=0, guard_timeout_s=2000)
 
 
 def world() -> Scene:
@@ -115,7 +115,7 @@ def test_one_who_begins_in_mid_run_has_their_rate_from_then_on() -> None:
     for moment in range(20, 60, 5):
         s.world.clock.at(s.world.clock.monotonic_s() + moment, lambda: seen.append(set(rates_in_force(s).values())))
     moves = (Move(T, 0, (1, 2), (3, 2), 60 * MB), Move(T, 1, (1, 2), (3, 2), 60 * MB))
-    policy = ExecutionPolicy(throttle=2 * MB, measure_s=0, moves_in_per_broker=1, refusal_patience_s=2000)
+    policy = ExecutionPolicy(throttle=2 * MB, measure_s=0, moves_in_per_broker=1, guard_timeout_s=2000)
     assert s.driver.execute(s.plan(*moves), policy, run_id="r").status == "done"
     assert seen == [{str(4 * MB)}] * len(seen)
     assert set(rates_in_force(s).values()) == {str(4 * MB)}

@@ -65,7 +65,7 @@ def test_a_move_that_cannot_begin_does_not_keep_the_journal_from_its_repair() ->
     s.world.kill(1)
     s.world.clock.sleep(30)
     plan = s.plan(Move("lost", 0, (1,), (2,), MB), Move(JOURNAL_TOPIC, 0, (1, 2, 3), (4, 2, 3), MB))
-    result = s.driver.execute(plan, ExecutionPolicy(refusal_patience_s=20), run_id="r")
+    result = s.driver.execute(plan, ExecutionPolicy(guard_timeout_s=20), run_id="r")
     assert result.status == "refused"
     assert s.cluster.partitions([JOURNAL])[JOURNAL].replicas == (4, 2, 3)
 
@@ -100,7 +100,7 @@ def test_a_journal_replication_that_was_cut_short_is_finished_before_the_next_ru
     s = with_journal(replicas=(2, 3), brokers=3)
     s.world.clock.at(s.world.clock.monotonic_s() + 1.2, lambda: s.world.kill(1))
     first = s.plan(Move(T, 0, (1, 2), (2, 1), 20 * MB))
-    s.driver.execute(first, ExecutionPolicy(refusal_patience_s=5), run_id="r")
+    s.driver.execute(first, ExecutionPolicy(guard_timeout_s=5), run_id="r")
     resource = ConfigResource("topic", JOURNAL_TOPIC)
     assert MIN_ISR not in s.cluster.configs([resource])[resource]
     assert KEY in {r.key for r in s.journal.read()}

@@ -195,7 +195,7 @@ def _not_raised(run: Run, lack: RateShortfall) -> Verdict | None:
 def _refuse(
     run: Run, waiting: list[MoveRun], verdicts: Mapping[TopicPartition, Verdict], active: list[MoveRun], now: Now
 ) -> Run:
-    """End the moves that are over, keep the other verdicts for people, and give up when patience has run out."""
+    """End the moves that are over, keep the other verdicts for people, and give up at the guard timeout."""
     changed = {}
     for m in waiting:
         found = verdicts.get(m.move.name)
@@ -206,8 +206,8 @@ def _refuse(
     stuck = bool(held) and not active and all(m.move.name in verdicts for m in waiting)
     since = (run.refused_since_s if run.refused_since_s is not None else now.s) if stuck else None
     run = replace(with_moves(run, changed), verdicts=held, refused_since_s=since)
-    patience = run.policy.refusal_patience_s
-    if since is not None and patience is not None and now.s - since >= patience:
+    timeout_s = run.policy.guard_timeout_s
+    if since is not None and timeout_s is not None and now.s - since >= timeout_s:
         told = {
             m.move.name: replace(m, note=note("guard-for-too-long", verdict=verdicts[m.move.name]))
             for m in waiting

@@ -151,7 +151,7 @@ def test_moves_that_cross_on_full_disks_all_arrive(throttle: Literal["none"] | i
     s.world.clock.subscribe(watch)
     state = s.cluster.snapshot()
     made = Plan("test", state.cluster_id, fingerprint(state), MOVES, in_order=True)
-    policy = ExecutionPolicy(throttle=throttle, refusal_patience_s=600.0)
+    policy = ExecutionPolicy(throttle=throttle, guard_timeout_s=600.0)
     assert s.driver.execute(made, policy, run_id="r").status == "done"
     assert {t: tuple(s.world.partition(t, 0).replicas) for t in "abc"} == {"a": (2,), "b": (1,), "c": (2,)}
     run = load_runs(s.store.view.records(), NOW)["r"]

@@ -216,7 +216,7 @@ def test_where_one_batch_may_be_in_flight_that_of_others_is_waited_for(
     assert (codes(after), effects, after.refused_since_s) == ([("another-batch", "t-7")], [], NOW.s)
     assert says in after.verdicts[0].detail
     assert not_says not in after.verdicts[0].detail
-    late = replace(run, refused_since_s=990.0, policy=replace(run.policy, refusal_patience_s=10.0))
+    late = replace(run, refused_since_s=990.0, policy=replace(run.policy, guard_timeout_s=10.0))
     ended, _ = started(late, look(state_of(A, B), reassignments=listed))
     assert (ended.phase, ended.status) == (Phase.CANCELLING, Status.REFUSED)
     assert [m.note and m.note.code for m in ended.moves.values()] == ["guard-for-too-long"] * 2
@@ -281,7 +281,7 @@ def test_a_run_of_which_every_move_is_refused_gives_up_when_its_patience_is_over
 ) -> None:
     """Each move keeps its own reason; those that are over keep theirs."""
     down, gone = move(6, (4, 5), (9, 5)), move(7, (1,), (2,))
-    policy = replace(PLAIN, refusal_patience_s=patience_s)
+    policy = replace(PLAIN, guard_timeout_s=patience_s)
     run = run_of(waiting(down, gone), policy, refused_since_s=since_s)
     after, _ = started(run, look(state_of(down, without=(9,))))
     assert after.refused_since_s == told_since_s
@@ -299,7 +299,7 @@ def test_a_run_of_which_every_move_is_refused_gives_up_when_its_patience_is_over
 def test_a_run_with_a_move_on_its_way_is_not_refused(stage: Stage) -> None:
     """Its patience begins when nothing moves any more."""
     down = move(6, (4, 5), (9, 5))
-    run = run_of(waiting(A, down, stages={0: stage}), replace(PLAIN, refusal_patience_s=0.0), refused_since_s=1.0)
+    run = run_of(waiting(A, down, stages={0: stage}), replace(PLAIN, guard_timeout_s=0.0), refused_since_s=1.0)
     after, _ = started(run, look(state_of(A, down, without=(9,))))
     assert (after.refused_since_s, after.phase) == (None, Phase.RUNNING)
 

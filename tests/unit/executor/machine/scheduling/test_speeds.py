@@ -124,7 +124,7 @@ def test_auto_without_a_link_assumes_nothing_and_begins_low() -> None:
 def test_auto_refuses_a_move_that_needs_more_than_its_headroom() -> None:
     """What the move takes in does not fit into what is left: said with both figures, and nothing is started."""
     s = scene({0: (1, 2)}, inbound_bytes_per_s=3 * MB, size_bytes=20 * MB)
-    policy = ExecutionPolicy(link_bytes_per_s=10 * MB, refusal_patience_s=5)
+    policy = ExecutionPolicy(link_bytes_per_s=10 * MB, guard_timeout_s=5)
     result = s.driver.execute(s.plan(MOVE), policy, run_id="r")
     assert result.status == "refused"
     (held,) = next(h.verdicts for h in s.ears.heard if isinstance(h, Refusing) and h.verdicts)
