@@ -140,7 +140,7 @@ def daemons_with(**run: Any) -> Any:
         "phase": "moving",
         "movesVerified": 0,
         "movesEndedOtherwise": 0,
-        "electionsHeld": 0,
+        "electionsCompleted": 0,
         "bytesLeft": 9,
     }
     daemon = SimpleNamespace(name="ballast-a-1", status={"run": {**shown, **run}})

@@ -146,7 +146,7 @@ class Runs:
             run["phase"],
             run["movesVerified"],
             run["movesEndedOtherwise"],
-            run["electionsHeld"],
+            run["electionsCompleted"],
             run["bytesLeft"],
         )
         now = time.monotonic()

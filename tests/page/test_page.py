@@ -255,8 +255,8 @@ def test_a_card_says_what_the_plan_does_as_every_command_does(
         ({}, "Balance the cluster: 9 moves, 3 replica list changes; 5 of 12 partitions done."),
         (
             {"intent": "elect", "does": ("4 preferred leader elections",), "moves_total": 0, "moves_verified": 0,
-             "bytes_total": 0, "bytes_left": 0, "elections_total": 4, "elections_held": 1},
-            "Elect preferred leaders: 4 preferred leader elections; 1 of 4 elections held.",
+             "bytes_total": 0, "bytes_left": 0, "elections_total": 4, "elections_completed": 1},
+            "Elect preferred leaders: 4 preferred leader elections; 1 of 4 elections completed.",
         ),
     ],
 )  # fmt: skip

@@ -62,7 +62,7 @@ def test_killed_in_mid_move_and_finished_by_another(at: Scene) -> None:
     out = at.finish("runs", "resume", "--lock-wait", "60", "--output", "json")
     ended = [e for e in events(out) if e["kind"] == "RunEnded"][-1]
     assert ended["status"] == "done"
-    assert ended["electionsHeld"] == 2
+    assert ended["electionsCompleted"] == 2
     becomes(lambda: [at.replicas(TopicPartition(topic, p)) for p in (0, 1)], [(3, 2), (1, 2)])
     until(lambda: at.cluster.partitions([TopicPartition(topic, 1)])[TopicPartition(topic, 1)].leader == 1)
     becomes(lambda: at.throttles(topic), before)

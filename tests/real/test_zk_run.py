@@ -87,7 +87,7 @@ def test_a_killed_run_is_finished_by_the_next_process(zk23: Sandbox) -> None:
         journal.release()
         journal.close()
 
-        assert (result.status, result.verified, result.elections_held) == ("done", 4, 1), result.endings
+        assert (result.status, result.verified, result.elections_completed) == ("done", 4, 1), result.endings
         assert {s.replicas for s in cluster.partitions(names).values()} == {(3, 2)}
         assert cluster.partitions(names)[names[0]].leader == 3
         broker, topic = ConfigResource("broker", "3"), ConfigResource("topic", names[0].topic)

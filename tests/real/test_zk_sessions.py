@@ -81,7 +81,7 @@ def test_a_run_goes_on_when_its_session_ends(zk23: Sandbox) -> None:
         result = Driver(opened.cluster, journal, SystemClock(), ends).execute(plan, POLICY, run_id=uuid.uuid4().hex)
         journal.release()
         journal.close()
-        assert (result.status, result.verified, result.elections_held) == ("done", 4, 1), result.endings
+        assert (result.status, result.verified, result.elections_completed) == ("done", 4, 1), result.endings
         assert len(ends.seen) >= 2
         assert result.throttles_to_restore == ()
         assert session.exists(LOCK) is None

@@ -266,7 +266,7 @@ class Proof:
                 for name in what:
                     run_id = next(run.id for run in self.runs().values() if not run.ended)
                     stage = str(records.get(f"election/{run_id}/{name}", {}).get("stage"))
-                    self.require(stage == "asked", f"election of {name} while the journal says {stage}")
+                    self.require(stage == "requested", f"election of {name} while the journal says {stage}")
             case "alter_log_dirs":
                 for name, _ in what:
                     stage = str(self._intent(records, name).get("stage"))

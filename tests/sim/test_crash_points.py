@@ -175,7 +175,7 @@ def test_a_kill_at_any_point_of_any_transition(transition: tuple[type[Stage], ty
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("kind", sorted({k for k in ELECTION_TRANSITIONS.values() if k}))
 def test_a_kill_at_any_point_of_an_election(kind: EffectKind, point: str) -> None:
-    """The next process holds the election that may or may not have been held."""
+    """The next process runs the election that may or may not have been completed."""
     scene = election_scene()
     scene.proof.on_life = lambda _, driver, reaper: _arm(scene, driver, reaper, transition=None, kind=kind, point=point)
     scene.proof.run()

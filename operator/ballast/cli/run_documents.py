@@ -92,7 +92,7 @@ def _progress(p: Progress) -> Document:
         moves_in_flight=len(p.in_flight),
         moves_waiting=p.waiting,
         elections_total=p.elections,
-        elections_held=p.elections_held,
+        elections_completed=p.elections_completed,
         bytes_total=p.bytes_total,
         bytes_done=p.bytes_done,
         bytes_per_s=None if p.bytes_per_s is None else round(p.bytes_per_s),
@@ -106,7 +106,7 @@ def _run_end(r: events.RunResult) -> Document:
         run=r.run_id,
         status=r.status,
         moves=runs.MovesEnded(verified=r.verified, rolled_back=r.rolled_back, failed=r.failed, left=r.still_open),
-        elections_held=r.elections_held,
+        elections_completed=r.elections_completed,
         bytes_moved=r.bytes_moved,
         seconds=r.seconds,
         endings=[

@@ -107,7 +107,7 @@ def _by_broker(text: str) -> Throttle:
 
 
 def execution_options(command: F) -> F:
-    """Add throttle, batch and patience options; they arrive in ``policy_options`` as one mapping."""
+    """Add throttle, batch and waiting options; they arrive in ``policy_options`` as one mapping."""
     names = (
         "throttle",
         "no_throttle",

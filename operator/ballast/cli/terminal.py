@@ -83,8 +83,8 @@ def ending(result: RunResult) -> list[str]:
     if len(result.endings) > ENDINGS_SHOWN:
         lines.append(f"  … and {len(result.endings) - ENDINGS_SHOWN} more: ballast runs show {result.run_id}")
     counts = [result.verified_by_kind]
-    if result.elections_held:
-        counts.append(f"{human_elections(result.elections_held, unclean=result.unclean)} held")
+    if result.elections_completed:
+        counts.append(f"{human_elections(result.elections_completed, unclean=result.unclean)} completed")
     others = {"rolled back": result.rolled_back, "ended otherwise": result.failed, "still open": result.still_open}
     counts += [f"{count} {word}" for word, count in others.items() if count]
     figures = f"{human_bytes(result.bytes_moved)} in {human_time(result.seconds)}"

@@ -113,7 +113,7 @@ class TopicMark:
         return JournalLost(
             "truncated",
             f"{self._topic} lost its newest records: it ended at offset {self._end} and then at {end}.",
-            hint="See whether an unclean leader election was held for it, or whether it was made again.",
+            hint="See whether there was an unclean leader election of it, or whether it was made again.",
         )
 
     def _find_id(self, admin: AdminClient) -> str | None:

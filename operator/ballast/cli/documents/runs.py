@@ -187,7 +187,7 @@ class RunProgress(Document):
     moves_in_flight: int
     moves_waiting: int
     elections_total: int
-    elections_held: int
+    elections_completed: int
     bytes_total: int | None
     bytes_done: int
     bytes_per_s: Bytes | None
@@ -236,7 +236,7 @@ class RunEnded(Document):
     status: Annotated[str, OneOf("done", "incomplete", "cancelled", "refused", "left", "not-begun")]
     """``left``: with moves still in progress; ``not-begun``: before anything was written."""
     moves: MovesEnded
-    elections_held: int
+    elections_completed: int
     bytes_moved: int | None
     """Null where the size of a move was never known."""
     seconds: Seconds

@@ -123,13 +123,13 @@ class LeaderPolicy:
     """Kafka's `leader.imbalance.check.interval.seconds`: time between two checks, in seconds. Empty means the cluster's
     own value where ZooKeeper's controller has one, else 300."""
     auto: bool = False
-    """Kafka's `auto.leader.rebalance.enable`, here for Ballast itself: true lets it hold elections by itself
+    """Kafka's `auto.leader.rebalance.enable`, here for Ballast itself: true lets it run elections by itself
     (`actions.elections.mode: auto`). Kafka's default is true, Ballast's is false."""
     recovered_percentage: Percent | None = None
     """Once imbalanced, a broker counts as imbalanced until its share is at or below this, in percent.
     Empty means half of the percentage above; never more than that percentage."""
     with_controller_rebalance: BesideController = BesideController.WAIT
-    """While the controller holds elections by itself (`auto.leader.rebalance.enable` on the brokers, Kafka's default):
+    """While the controller runs elections by itself (`auto.leader.rebalance.enable` on the brokers, Kafka's default):
     `wait` leaves it one of its own check intervals and elects only what it left over, `act` does not care,
     `disable` leaves elections to it."""
 

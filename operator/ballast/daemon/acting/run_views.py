@@ -33,7 +33,7 @@ def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunV
     total = total_of(moves)
     done = sum(done_of(m) for m in moves)
     flying = run.moves_in(InFlight)
-    held = sum(e.stage is ElectionStage.HELD for e in run.elections.values())
+    completed = sum(e.stage is ElectionStage.COMPLETED for e in run.elections.values())
     return RunView(
         id=run.id,
         intent=run.intent,
@@ -47,7 +47,7 @@ def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunV
         moves_ended_otherwise=failed,
         moves_in_flight=len(flying),
         elections_total=len(run.elections),
-        elections_held=held,
+        elections_completed=completed,
         bytes_total=total,
         bytes_left=None if total is None else max(0, total - done),
         bytes_per_s=progress.bytes_per_s if progress else None,
@@ -127,7 +127,7 @@ def _past(run: RunSummary) -> RunView:
         moves_verified=run.verified,
         moves_ended_otherwise=final - run.verified,
         elections_total=sum(run.elections.values()),
-        elections_held=run.elections.get(ElectionStage.HELD, 0),
+        elections_completed=run.elections.get(ElectionStage.COMPLETED, 0),
         bytes_total=run.bytes_total,
         bytes_left=None if run.bytes_total is None else max(0, run.bytes_total - run.bytes_done),
     )

@@ -138,7 +138,7 @@ class RunView:
     moves_ended_otherwise: int = 0
     moves_in_flight: int = 0
     elections_total: int = 0
-    elections_held: int = 0
+    elections_completed: int = 0
     bytes_total: int | None = 0
     """None where the size of a move is unknown, and so is ``bytes_left``."""
     bytes_left: int | None = 0

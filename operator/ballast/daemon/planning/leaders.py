@@ -1,4 +1,4 @@
-"""The leaders check: is a broker's share of lost leaderships over the threshold, and may elections be held now?"""
+"""The leaders check: is a broker's share of lost leaderships over the threshold, and may elections be run now?"""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LeaderCheck:
         headline = f"Leader imbalance over {limit.value:g} %{whose} at {word} {named}."
         wait_s = self._controller_wait_s(state)
         if wait_s is None:
-            return f"{headline} Left to the controller, which holds elections itself."
+            return f"{headline} Left to the controller, which runs elections itself."
         lasting = self.hysteresis.lasting(wait_s, now_s)
         if not lasting:
             return f"{headline} Waiting whether the controller repairs it within {human_time(wait_s)}."

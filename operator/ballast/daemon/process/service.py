@@ -167,7 +167,7 @@ class Service:
         self.metrics.runs.labels(result.status).inc()
         counts = (
             f"{result.verified_by_kind}, "
-            f"{human_elections(result.elections_held, unclean=result.unclean)} held, {result.failed} failed"
+            f"{human_elections(result.elections_completed, unclean=result.unclean)} completed, {result.failed} failed"
         )
         well = result.status == "done"
         sentence = f"Run {result.run_id} ended: {result.status} ({counts})."

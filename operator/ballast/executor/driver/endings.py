@@ -18,7 +18,7 @@ def summary(run: Run, status: str, seconds: float) -> RunResult:
     endings += [
         Ending(f"election of {n}", e.stage.value, e.note)
         for n, e in run.elections.items()
-        if e.stage is not ElectionStage.HELD
+        if e.stage is not ElectionStage.COMPLETED
     ]
     return RunResult(
         run_id=run.id,
@@ -29,7 +29,7 @@ def summary(run: Run, status: str, seconds: float) -> RunResult:
         failed=len(run.moves_in(Failed)),
         still_open=len(run.moves) - len(run.moves_in(Ended)),
         unclean=run.unclean,
-        elections_held=sum(e.stage is ElectionStage.HELD for e in run.elections.values()),
+        elections_completed=sum(e.stage is ElectionStage.COMPLETED for e in run.elections.values()),
         bytes_moved=total_of(verified),
         seconds=seconds,
         endings=tuple(endings),

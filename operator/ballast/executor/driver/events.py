@@ -124,7 +124,7 @@ class RunResult:
     rolled_back: int = 0
     failed: int = 0
     still_open: int = 0
-    elections_held: int = 0
+    elections_completed: int = 0
     unclean: bool = False
     """Its elections might choose a replica out of sync."""
     bytes_moved: int | None = 0

@@ -1,7 +1,7 @@
 """What to do next: the half of the machine that chooses effects, from the run and one look at the cluster.
 
 Order of concern: put back what was cancelled, cancel what must be, start what may start, keep the throttle true to what is in
-flight, hold elections.  Nothing here waits: what cannot be done now is decided again at the next look.
+flight, run elections.  Nothing here waits: what cannot be done now is decided again at the next look.
 """
 
 from __future__ import annotations
@@ -271,14 +271,14 @@ def _may_hold(run: Run) -> bool:
 def _elect(run: Run, now: Now, effects: list[Effect]) -> Run:
     if run.phase is not Phase.RUNNING:
         return run
-    asked = sum(1 for e in run.elections.values() if e.stage is ElectionStage.ASKED)
+    asked = sum(1 for e in run.elections.values() if e.stage is ElectionStage.REQUESTED)
     changed: dict[TopicPartition, ElectionRun] = {}
     for name, e in run.elections.items():
         if asked + len(changed) >= run.policy.election_batch:
             break
         m = run.moves.get(name)
         if e.stage is ElectionStage.WAITING and e.retry_at_s <= now.s and (m is None or isinstance(m.stage, Ended)):
-            changed[name] = elect_to(e, ElectionStage.ASKED, retry_at_s=now.s + run.policy.submit_grace_s)
+            changed[name] = elect_to(e, ElectionStage.REQUESTED, retry_at_s=now.s + run.policy.submit_grace_s)
     if changed:
         effects.append(Effect(EffectKind.ELECT, names=tuple(changed), unclean=run.unclean))
         return replace(run, elections={**run.elections, **changed})
@@ -287,7 +287,7 @@ def _elect(run: Run, now: Now, effects: list[Effect]) -> Run:
 
 def _end(run: Run, now: Now) -> Run:
     """The run is over when nothing is open and none of its throttle is wanted or known to stand."""
-    open_elections = any(e.stage in {ElectionStage.WAITING, ElectionStage.ASKED} for e in run.elections.values())
+    open_elections = any(e.stage in {ElectionStage.WAITING, ElectionStage.REQUESTED} for e in run.elections.values())
     if run.ended or open_elections or run.applied or any(True for _ in run.open_moves):
         return run
     if run.applied is None and _may_hold(run):
@@ -295,8 +295,12 @@ def _end(run: Run, now: Now) -> Run:
     status = run.status
     if status is Status.OPEN:
         good = all(isinstance(m.stage, Verified) for m in run.moves.values())
-        held = all(e.stage is ElectionStage.HELD for e in run.elections.values())
+        completed = all(e.stage is ElectionStage.COMPLETED for e in run.elections.values())
         status = (
-            Status.CANCELLED if run.phase is Phase.CANCELLING else Status.DONE if good and held else Status.INCOMPLETE
+            Status.CANCELLED
+            if run.phase is Phase.CANCELLING
+            else Status.DONE
+            if good and completed
+            else Status.INCOMPLETE
         )
     return replace(run, phase=Phase.ENDED, status=status, ended_ms=now.ms, verdicts=())

@@ -416,7 +416,7 @@ def _observe_elections(run: Run, now: Now) -> Run:
     """Elections whose answer was lost are asked for again: an election is idempotent."""
     changed = {}
     for name, e in run.elections.items():
-        if e.stage is ElectionStage.ASKED and now.s >= e.retry_at_s:
+        if e.stage is ElectionStage.REQUESTED and now.s >= e.retry_at_s:
             enough = e.attempts >= run.policy.max_attempts
             why = e.note or note("election-unanswered")
             changed[name] = elect_to(e, ElectionStage.FAILED if enough else ElectionStage.WAITING, why)

@@ -39,7 +39,7 @@ class Progress:
     in_flight: tuple[MoveProgress, ...]
     waiting: int
     elections: int
-    elections_held: int
+    elections_completed: int
     bytes_total: int | None
     """None where the size of a move is unknown, as ``left_s`` then is."""
     bytes_done: int
@@ -97,7 +97,7 @@ class Speedometer:
             ),
             waiting=len(run.moves_in(Planned, Throttled)),
             elections=len(run.elections),
-            elections_held=sum(e.stage is ElectionStage.HELD for e in run.elections.values()),
+            elections_completed=sum(e.stage is ElectionStage.COMPLETED for e in run.elections.values()),
             bytes_total=total,
             bytes_done=done,
             bytes_per_s=rate,

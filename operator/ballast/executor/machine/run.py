@@ -33,8 +33,8 @@ class ElectionStage(StrEnum):
     """Where one election stands."""
 
     WAITING = "waiting"
-    ASKED = "asked"
-    HELD = "held"
+    REQUESTED = "requested"
+    COMPLETED = "completed"
     FAILED = "failed"
 
 
@@ -273,7 +273,7 @@ def resume(run: Run, now: Now) -> Run:
         for n, m in run.moves.items()
     }
     elections = {
-        n: replace(e, attempts=e.attempts - (e.stage is ElectionStage.ASKED and e.attempts > 0))
+        n: replace(e, attempts=e.attempts - (e.stage is ElectionStage.REQUESTED and e.attempts > 0))
         for n, e in run.elections.items()
     }
     phase = Phase.RUNNING if run.phase is Phase.PAUSED else run.phase

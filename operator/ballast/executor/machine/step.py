@@ -248,11 +248,11 @@ def _elect(run: Run, effect: Effect, outcomes: Mapping[TopicPartition, Outcome],
     for name in effect.names:
         e = run.elections[name]
         outcome = outcomes.get(name)
-        if e.stage is not ElectionStage.ASKED or outcome is None:
+        if e.stage is not ElectionStage.REQUESTED or outcome is None:
             continue
         said = note("answer", answer=outcome)
         if outcome.ok:
-            changed[name] = elect_to(e, ElectionStage.HELD)
+            changed[name] = elect_to(e, ElectionStage.COMPLETED)
         elif outcome.code in GONE | HOPELESS or e.attempts >= run.policy.max_attempts:
             changed[name] = elect_to(e, ElectionStage.FAILED, said)
         else:

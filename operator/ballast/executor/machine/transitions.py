@@ -121,11 +121,11 @@ TRANSITIONS: Final[Mapping[tuple[type[Stage], type[Stage]], EffectKind | None]] 
 
 E = ElectionStage
 ELECTION_TRANSITIONS: Final[Mapping[tuple[ElectionStage, ElectionStage], EffectKind | None]] = {
-    (E.WAITING, E.ASKED): EffectKind.ELECT,
+    (E.WAITING, E.REQUESTED): EffectKind.ELECT,
     (E.WAITING, E.FAILED): None,
-    (E.ASKED, E.HELD): None,
-    (E.ASKED, E.WAITING): None,
-    (E.ASKED, E.FAILED): None,
+    (E.REQUESTED, E.COMPLETED): None,
+    (E.REQUESTED, E.WAITING): None,
+    (E.REQUESTED, E.FAILED): None,
 }
 
 OUTCOMES: Final[Mapping[str, str]] = {
@@ -168,5 +168,5 @@ def elect_to(
     """The election in its next stage."""
     if (e.stage, stage) not in ELECTION_TRANSITIONS:
         raise ValueError(f"no transition {e.stage} → {stage}")
-    attempts = e.attempts + (stage is ElectionStage.ASKED)
+    attempts = e.attempts + (stage is ElectionStage.REQUESTED)
     return replace(e, stage=stage, attempts=attempts, note=why, retry_at_s=retry_at_s)

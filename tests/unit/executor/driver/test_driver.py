@@ -415,7 +415,7 @@ def test_elections_wait_for_their_moves_and_are_chunked() -> None:
         elections=tuple(TopicPartition(T, i) for i in range(10)),
     )
     result = s.driver.execute(plan, ExecutionPolicy(election_batch=4), run_id="r")
-    assert (result.status, result.elections_held) == ("done", 10)
+    assert (result.status, result.elections_completed) == ("done", 10)
     sizes = [len(h.effect.names) for h in s.ears.heard if isinstance(h, Performing) and h.effect.names]
     assert sizes == [4, 4, 2]
     s.world.clock.sleep(3)

@@ -136,12 +136,12 @@ def test_a_run_that_has_ended_is_told_in_numbers() -> None:
         Verified(),
         Failed("deleted"),
         Verified(),
-        elections=(ElectionStage.HELD, ElectionStage.FAILED, ElectionStage.HELD),
+        elections=(ElectionStage.COMPLETED, ElectionStage.FAILED, ElectionStage.COMPLETED),
     )
     ended = replace(run, phase=Phase.ENDED)
     expected = {
         "moves": {"verified": 2, "failed": 1},
-        "elections": {"held": 2, "failed": 1},
+        "elections": {"completed": 2, "failed": 1},
         "bytes_total": 21,
         "bytes_done": 14,
     }
@@ -192,7 +192,7 @@ def test_a_raced_move_that_goes_on_is_written_by_what_is_kept_of_it() -> None:
 @pytest.mark.parametrize(
     ("known", "written"),
     [
-        ({"stage": ElectionStage.ASKED}, True),
+        ({"stage": ElectionStage.REQUESTED}, True),
         ({"attempts": 9}, True),
         ({"note": NOTE}, True),
         ({"retry_at_s": 7.0}, False),
@@ -219,7 +219,7 @@ def test_the_header_is_written_when_it_differs_and_goes_last() -> None:
 
 def test_the_end_of_a_run_deletes_packs_and_then_says_so() -> None:
     """In one append; afterwards only what is new is written, whole."""
-    run = run_of(Verified(), elections=(ElectionStage.HELD,))
+    run = run_of(Verified(), elections=(ElectionStage.COMPLETED,))
     ended = replace(run, phase=Phase.ENDED, ended_ms=9)
     written = changes(run, ended)
     assert [(r.key, r.value is None) for r in written] == [
@@ -300,7 +300,7 @@ def test_a_run_of_which_a_record_is_missing_is_not_there(missing: str) -> None:
 
 def test_partitions_of_moves_that_have_not_ended_are_in_flight() -> None:
     """Whatever their stage; deleted records are of nothing."""
-    records = dump_run(run_of(*STAGED, elections=(ElectionStage.ASKED,)))
+    records = dump_run(run_of(*STAGED, elections=(ElectionStage.REQUESTED,)))
     gone = Record("move/r/t-99", None)
     expected = {name(len(STAGED) - i) for i, s in enumerate(STAGED) if not isinstance(s, Ended)}
     assert names_in_flight([gone, Record("movement", {"x": 1}), *records]) == expected

@@ -456,7 +456,7 @@ def electing(*of: ElectionRun, policy: ExecutionPolicy = PLAIN, **known: Any) ->
     return replace(run_of({}, policy, **known), elections={name(n): e for n, e in enumerate(of)})
 
 
-WAITS, ASKED = ElectionRun(), ElectionRun(ElectionStage.ASKED, 1, retry_at_s=2_000.0)
+WAITS, ASKED = ElectionRun(), ElectionRun(ElectionStage.REQUESTED, 1, retry_at_s=2_000.0)
 
 
 def test_elections_are_asked_for_in_batches() -> None:
@@ -469,7 +469,9 @@ def test_elections_are_asked_for_in_batches() -> None:
         after, effects = decide(replace(run, unclean=unclean), seen(), NOW)
         assert effects == (Effect(EffectKind.ELECT, names=(name(2), name(3)), unclean=unclean),)
         assert [e.stage for e in after.elections.values()] == [WAITS.stage, *[ASKED.stage] * 3, WAITS.stage]
-        assert after.elections[name(2)] == ElectionRun(ElectionStage.ASKED, 1, retry_at_s=NOW.s + PLAIN.submit_grace_s)
+        assert after.elections[name(2)] == ElectionRun(
+            ElectionStage.REQUESTED, 1, retry_at_s=NOW.s + PLAIN.submit_grace_s
+        )
     for phase in (Phase.PAUSED, Phase.CANCELLING):
         assert decide(replace(run, phase=phase), seen(), NOW)[1] == ()
     assert decide(electing(ASKED), seen(), NOW)[1] == ()
@@ -482,7 +484,7 @@ def test_an_election_waits_for_its_move_and_for_no_other() -> None:
     assert [e.names for e in effects] == [(name(1), name(2), name(3))]
 
 
-HELD, LOST = ElectionRun(ElectionStage.HELD), ElectionRun(ElectionStage.FAILED)
+HELD, LOST = ElectionRun(ElectionStage.COMPLETED), ElectionRun(ElectionStage.FAILED)
 
 
 @pytest.mark.parametrize(
@@ -501,7 +503,7 @@ HELD, LOST = ElectionRun(ElectionStage.HELD), ElectionRun(ElectionStage.FAILED)
 def test_a_run_ends_when_nothing_is_open(
     stage: Stage, election: ElectionRun, known: dict[str, Any], status: Status | None
 ) -> None:
-    """It is done when every move arrived and every election was held; what it was refused for is no longer told."""
+    """It is done when every move arrived and every election was completed; what it was refused for is no longer told."""
     refused = (verdict("another-batch", name(7), partition=name(7), others=0),)
     run = replace(run_of(moves(stage), **known), elections={name(0): election}, verdicts=refused)
     after, _ = decide(run, seen((1, 2)), NOW)

@@ -780,14 +780,14 @@ def test_a_copy_between_log_dirs_that_goes_on_has_no_cause_any_more() -> None:
 
 def test_an_election_without_an_answer_is_asked_for_again() -> None:
     """As often as the policy allows; what waits ends with a run that is cancelled."""
-    asked = ElectionRun(ElectionStage.ASKED, 2, retry_at_s=1_000.0)
+    asked = ElectionRun(ElectionStage.REQUESTED, 2, retry_at_s=1_000.0)
     of = {
         "again": asked,
         "last": replace(asked, attempts=3),
         "said": replace(asked, attempts=3, note=SAID),
         "later": replace(asked, retry_at_s=1_001.0),
         "waits": ElectionRun(),
-        "held": ElectionRun(ElectionStage.HELD),
+        "held": ElectionRun(ElectionStage.COMPLETED),
     }
     run = Run("r", "test", "c", POLICY, {}, {TopicPartition(t, 0): e for t, e in of.items()})
     unheard = note("election-unanswered")

@@ -44,7 +44,7 @@ def run_with(stage: Stage, attempts: int) -> Run:
     plan = Plan("test", "c", "f", (Move("t", 0, (1,), (2,)),), elections=(NAME,))
     run = new_run("r", plan, ExecutionPolicy(max_attempts=2), Now(0, 0.0))
     run = with_moves(run, {NAME: replace(run.moves[NAME], stage=stage, attempts=attempts)})
-    return replace(run, elections={NAME: ElectionRun(ElectionStage.ASKED, attempts)})
+    return replace(run, elections={NAME: ElectionRun(ElectionStage.REQUESTED, attempts)})
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_an_election_survives_more_deaths_than_it_has_attempts() -> None:
     for death in range(5):
         run = observe(resume(run, Now(death, death)), NOTHING, Now(death, death))
         assert run.elections[NAME].stage is ElectionStage.WAITING, death
-        run = replace(run, elections={NAME: elect_to(run.elections[NAME], ElectionStage.ASKED)})
+        run = replace(run, elections={NAME: elect_to(run.elections[NAME], ElectionStage.REQUESTED)})
 
 
 def test_a_paused_run_goes_on_when_it_is_taken_up() -> None:
@@ -97,10 +97,10 @@ def test_a_submission_of_a_process_before_may_still_arrive(stage: Stage, attempt
 @pytest.mark.parametrize(
     ("stage", "attempts", "left"),
     [
-        (ElectionStage.ASKED, 1, 0),
-        (ElectionStage.ASKED, 0, 0),
+        (ElectionStage.REQUESTED, 1, 0),
+        (ElectionStage.REQUESTED, 0, 0),
         (ElectionStage.WAITING, 1, 1),
-        (ElectionStage.HELD, 2, 2),
+        (ElectionStage.COMPLETED, 2, 2),
     ],
 )
 def test_only_an_election_whose_answer_was_not_heard_gets_its_attempt_back(

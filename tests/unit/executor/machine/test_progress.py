@@ -73,12 +73,12 @@ def test_the_total_is_that_of_the_newest_figures() -> None:
 
 
 def test_a_look_at_a_run_counts_each_of_its_parts() -> None:
-    """Moves by where they are, elections that were held, bytes of all that may still arrive, and the first few refusals."""
+    """Moves by where they are, elections that were completed, bytes of all that may still arrive, and the first few refusals."""
     why = note("not-shown")
     flying, stalled = replace(move(0, Moving(), 40), note=why), move(1, Stalled(), 10)
     moves = (flying, stalled, move(2, Planned()), move(3, Throttled()), move(4, Moved()), move(5, Unthrottled()))
     ended = (move(6, Verified()), move(7, Failed("rejected")), move(8, RolledBack("not-started")))
-    held = [ElectionRun(ElectionStage.HELD), ElectionRun(), ElectionRun(ElectionStage.FAILED)]
+    held = [ElectionRun(ElectionStage.COMPLETED), ElectionRun(), ElectionRun(ElectionStage.FAILED)]
     refusals = tuple(verdict("space-reserved", b, broker=b, partition=TopicPartition("t", b)) for b in range(7))
     run = replace(
         run_of(*moves, *ended),
@@ -89,7 +89,7 @@ def test_a_look_at_a_run_counts_each_of_its_parts() -> None:
     seen = Speedometer().read(run, 5.0)
     assert (seen.run_id, seen.phase) == ("r", "cancelling")
     assert (seen.moves, seen.verified, seen.ended_otherwise, seen.waiting) == (9, 1, 2, 2)
-    assert (seen.elections, seen.elections_held) == (3, 1)
+    assert (seen.elections, seen.elections_completed) == (3, 1)
     assert seen.in_flight == (
         MoveProgress(flying.move.name, flying.stage, 40, 100, str(why)),
         MoveProgress(stalled.move.name, stalled.stage, 10, 100, ""),

@@ -62,6 +62,6 @@ def test_an_outcome_that_is_not_in_the_set_is_a_bug() -> None:
 def test_an_election_counts_how_often_it_was_asked_for() -> None:
     """Its answer is no attempt, and leaves it due at once unless it says when."""
     waits = ElectionRun(ElectionStage.WAITING, 1, SAID)
-    asked = elect_to(waits, ElectionStage.ASKED, retry_at_s=9.0)
-    assert asked == ElectionRun(ElectionStage.ASKED, 2, None, 9.0)
+    asked = elect_to(waits, ElectionStage.REQUESTED, retry_at_s=9.0)
+    assert asked == ElectionRun(ElectionStage.REQUESTED, 2, None, 9.0)
     assert elect_to(asked, ElectionStage.WAITING, SAID) == ElectionRun(ElectionStage.WAITING, 2, SAID, 0.0)

@@ -294,12 +294,12 @@ def test_a_submission_without_an_answer_may_be_on_its_way() -> None:
 
 def test_an_election_without_an_answer_is_left_to_the_next_look() -> None:
     """It may have been held."""
-    run = replace(run_of(), elections={name(0): ElectionRun(ElectionStage.ASKED, 1)})
+    run = replace(run_of(), elections={name(0): ElectionRun(ElectionStage.REQUESTED, 1)})
     assert step(run, Unanswered(Effect(EffectKind.ELECT, names=(name(0),)), "silence"), NOW) == (run, ())
 
 
 def test_elections_that_were_not_answered_leave_the_run_as_it_is() -> None:
     """Nothing is journaled of an answer that tells nothing."""
-    run = replace(run_of(), elections={name(0): ElectionRun(ElectionStage.ASKED, 1), name(1): ElectionRun()})
+    run = replace(run_of(), elections={name(0): ElectionRun(ElectionStage.REQUESTED, 1), name(1): ElectionRun()})
     after, _ = step(run, Performed(Effect(EffectKind.ELECT, names=(name(0), name(1))), {name(1): OK}), NOW)
     assert after is run

@@ -62,7 +62,7 @@ def after_election(run: Run, outcomes: Mapping[TopicPartition, Outcome]) -> Mapp
 @pytest.mark.parametrize(("attempts", "wait_s"), [(1, 2), (2, 4), (3, 8)])
 def test_a_refused_election_is_asked_for_later_and_later(attempts: int, wait_s: float) -> None:
     """Two seconds, four, eight; what the cluster said is kept."""
-    run = electing(t=ElectionRun(ElectionStage.ASKED, attempts))
+    run = electing(t=ElectionRun(ElectionStage.REQUESTED, attempts))
     told = after_election(run, {NAME: replace(AGAIN, message="broker 1 is down")})["t"]
     assert (told.stage, told.attempts, told.retry_at_s) == (ElectionStage.WAITING, attempts, NOW.s + wait_s)
     assert told.detail == "PREFERRED_LEADER_NOT_AVAILABLE: broker 1 is down"
@@ -71,7 +71,7 @@ def test_a_refused_election_is_asked_for_later_and_later(attempts: int, wait_s: 
 
 def test_an_election_ends_when_it_is_held_hopeless_or_tried_often_enough() -> None:
     """Every answer is its own partition's, and what was not answered or not asked for stays as it is."""
-    asked = ElectionRun(ElectionStage.ASKED, 1)
+    asked = ElectionRun(ElectionStage.REQUESTED, 1)
     run = electing(
         held=asked,
         gone=asked,
@@ -91,11 +91,11 @@ def test_an_election_ends_when_it_is_held_hopeless_or_tried_often_enough() -> No
     }
     told = after_election(run, {TopicPartition(t, 0): outcome for t, outcome in answers.items()})
     assert {t: e.stage.value for t, e in told.items()} == {
-        "held": "held",
+        "held": "completed",
         "gone": "failed",
         "denied": "failed",
         "last": "failed",
-        "unheard": "asked",
+        "unheard": "requested",
         "waiting": "waiting",
         "again": "waiting",
     }

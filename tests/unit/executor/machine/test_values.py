@@ -171,7 +171,7 @@ def test_transition_outside_the_table_is_a_bug() -> None:
     with pytest.raises(ValueError, match="no transition"):
         move_to(m, Unthrottled(), NOW)
     with pytest.raises(ValueError, match="no transition"):
-        elect_to(e, ElectionStage.HELD)
+        elect_to(e, ElectionStage.COMPLETED)
 
 
 loads = st.builds(
@@ -329,7 +329,7 @@ def test_verdicts_on_the_partition_and_the_destination() -> None:
 
 
 def test_a_plan_that_was_carried_out_has_nothing_left_to_do() -> None:
-    """Every move is made and every election held; where one is still to be held, that is what is left."""
+    """Every move is made and every election completed; where one is still to be completed, that is what is left."""
     before = cluster(PartitionRow("a", 0, 1, (1, 2), (1, 2)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
     elected = (TopicPartition("a", 0),)
     plan = Plan("balance", "c", fingerprint(before), (Move("a", 0, (1, 2), (3, 2)),), elections=elected)

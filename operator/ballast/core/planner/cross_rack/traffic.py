@@ -265,7 +265,7 @@ def leaders_of(state: ClusterState) -> Ints:
 
 
 def _after(state: ClusterState, plan: Plan, slots: Slots, leader: Ints) -> tuple[Slots, Ints]:
-    """Replicas and leaders once every move is made and every election held."""
+    """Replicas and leaders once every move is made and every election completed."""
     moved = {state.index[m.name]: m.new for m in plan.moves}
     stays = ~np.isin(slots.row, np.array(list(moved), np.int64))
     index = state.broker_index

@@ -41,7 +41,7 @@ class Run(Part):
     moves_ended_otherwise: int
     moves_in_flight: int
     elections_total: int
-    elections_held: int
+    elections_completed: int
     bytes_total: int | None
     """Null where the size of a move is unknown, and so is ``bytesLeft``."""
     bytes_left: int | None

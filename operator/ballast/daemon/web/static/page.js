@@ -47,7 +47,7 @@ const outages = { unreachable: "cluster unreachable", "access-denied": "cluster 
 
 /** How far a run is; its kinds of change are counted together here. */
 const reached = (run) => (run.movesTotal || !run.electionsTotal ? `${count(run.movesVerified)} of ${plural(run.movesTotal, "partition")} done`
-  : `${count(run.electionsHeld)} of ${plural(run.electionsTotal, "election")} held`);
+  : `${count(run.electionsCompleted)} of ${plural(run.electionsTotal, "election")} completed`);
 
 /** The most important thing in one line, and how worried to be. */
 function verdict(s) {
@@ -238,12 +238,12 @@ function drawRun(s) {
   $("now").hidden = !run;
   if (!run) return;
   draw("run", [run, s.run === null, s.lock.holder, s.actionsEnabled], () => {
-    const done = run.bytesTotal ? 1 - run.bytesLeft / run.bytesTotal : run.movesTotal ? run.movesVerified / run.movesTotal : run.electionsHeld / Math.max(run.electionsTotal, 1);
+    const done = run.bytesTotal ? 1 - run.bytesLeft / run.bytesTotal : run.movesTotal ? run.movesVerified / run.movesTotal : run.electionsCompleted / Math.max(run.electionsTotal, 1);
     return [
       h("p", {}, h("b", { title: run.intent }, named(run.intent)), ` · run ${run.id} · ${run.phase}`),
       h("progress", { max: 1, value: done.toFixed(4), "aria-label": `Done: ${percent(done)}` }),
       h("p", { class: "facts" },
-        run.does.length ? fact("does", run.does.join(", ")) : null, run.movesTotal ? fact("partitions", `${count(run.movesVerified)} / ${count(run.movesTotal)}`) : null, run.electionsTotal ? fact("preferred leader elections", `${run.electionsHeld} / ${run.electionsTotal}`) : null,
+        run.does.length ? fact("does", run.does.join(", ")) : null, run.movesTotal ? fact("partitions", `${count(run.movesVerified)} / ${count(run.movesTotal)}`) : null, run.electionsTotal ? fact("preferred leader elections", `${run.electionsCompleted} / ${run.electionsTotal}`) : null,
         s.run ? [fact("left", bytes(run.bytesLeft)), fact("rate", run.bytesPerS === null ? "not known yet" : `${bytes(run.bytesPerS)}/s`), fact("time left", span(run.secondsLeft))] : null,
         fact("throttle", run.throttleBytesPerS ? `${bytes(run.throttleBytesPerS)}/s` : "none")),
       s.run ? null : h("p", {}, `Carried out by ${s.lock.holder || "another process"}, whose own page shows bytes and time left. This is what the journal says.`),
