@@ -130,9 +130,11 @@ def losses() -> str:
     ]
     for name, placed in (("Kafka", kafkas_72()), ("naive", naive_72())):
         found = colocation(list(placed.values()), range(12))
-        heirs = f"{found.heirs_least} brokers or more" if found.heirs_least > 1 else "1 broker"
-        one = f"{heirs}, at most {found.inherited_most} each"
-        lines.append(f"{name:<8}{one:<39}{found.pair_most} for the worst two, {found.pair_mean:g} on average")
+        heirs = f"{found.min_brokers_taking_over} brokers or more" if found.min_brokers_taking_over > 1 else "1 broker"
+        one = f"{heirs}, at most {found.max_leaders_taken_over} each"
+        lines.append(
+            f"{name:<8}{one:<39}{found.max_partitions_shared_by_pair} for the worst two, {found.mean_partitions_shared_by_pair:g} on average"
+        )
     return "\n".join(lines)
 
 

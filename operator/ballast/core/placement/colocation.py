@@ -23,13 +23,13 @@ class Colocation:
     preferred_leaders_least: int
     preferred_leaders_most: int
     """Preferred leaders of a broker."""
-    inherited_most: int
+    max_leaders_taken_over: int
     """Most leaderships that one broker takes over when another one is lost."""
-    heirs_least: int
+    min_brokers_taking_over: int
     """On how many brokers the leaderships of a lost one fall, where they fall on fewest."""
-    pair_most: int
+    max_partitions_shared_by_pair: int
     """Partitions that lose two replicas when two brokers are lost, for the worst two."""
-    pair_mean: float
+    mean_partitions_shared_by_pair: float
     """The same, over all pairs of brokers."""
 
     def as_json(self) -> dict[str, Any]:
@@ -55,8 +55,8 @@ def colocation(lists: Collection[Sequence[int]], brokers: Collection[int]) -> Co
         different_sets=len({frozenset(m) for m in lists}),
         preferred_leaders_least=min(led, default=0),
         preferred_leaders_most=max(led, default=0),
-        inherited_most=max(heirs.values(), default=0),
-        heirs_least=min(heirs_of.values(), default=0),
-        pair_most=max(pairs.values(), default=0),
-        pair_mean=round(pairs.total() / possible, 2) if possible else 0.0,
+        max_leaders_taken_over=max(heirs.values(), default=0),
+        min_brokers_taking_over=min(heirs_of.values(), default=0),
+        max_partitions_shared_by_pair=max(pairs.values(), default=0),
+        mean_partitions_shared_by_pair=round(pairs.total() / possible, 2) if possible else 0.0,
     )

@@ -100,10 +100,10 @@ class Colocation(TypedDict):
     different_sets: int
     preferred_leaders_least: int
     preferred_leaders_most: int
-    inherited_most: int
-    heirs_least: int
-    pair_most: int
-    pair_mean: float
+    max_leaders_taken_over: int
+    min_brokers_taking_over: int
+    max_partitions_shared_by_pair: int
+    mean_partitions_shared_by_pair: float
 
 
 class PlacementSummary(TypedDict):

@@ -99,16 +99,21 @@ def test_what_balancing_would_have_moved_instead_and_how_losses_fare() -> None:
     assert figures["now"] == figures["naive"] == colocation(list(NAIVE.values()), range(5)).as_json()
     assert figures["placed"]["different_sets"] == 10
     assert figures["naive"]["different_sets"] == 5
-    assert figures["naive"]["heirs_least"] == 1, "one neighbour takes all that a down broker led"
-    assert figures["placed"]["heirs_least"] == 2
+    assert figures["naive"]["min_brokers_taking_over"] == 1, "one neighbour takes all that a down broker led"
+    assert figures["placed"]["min_brokers_taking_over"] == 2
     assert loads(dumps(made), source="plan") == replace(made, created_at_ms=made.created_at_ms)
 
 
 def test_co_location_counts_pairs_and_heirs() -> None:
     """By hand: two lists share brokers 1 and 2, each broker leads one."""
     found = colocation([(1, 2), (2, 1), (3, 1)], [1, 2, 3])
-    assert (found.pair_most, found.different_sets, found.inherited_most, found.heirs_least) == (2, 2, 1, 1)
-    assert found.pair_mean == 1.0
+    assert (
+        found.max_partitions_shared_by_pair,
+        found.different_sets,
+        found.max_leaders_taken_over,
+        found.min_brokers_taking_over,
+    ) == (2, 2, 1, 1)
+    assert found.mean_partitions_shared_by_pair == 1.0
     assert colocation([(1,)], [1, 2]).preferred_leaders_least == 0
 
 

@@ -157,10 +157,10 @@ _COLOCATION: Final = (
     ("different_sets", "DISTINCT REPLICA SETS"),
     ("preferred_leaders_most", "PREFERRED LEADERS, MOST"),
     ("preferred_leaders_least", "LEAST"),
-    ("inherited_most", "MAX LEADERS TAKEN OVER (1 FAILURE)"),
-    ("heirs_least", "ON BROKERS"),
-    ("pair_most", "PARTITIONS LOSING 2 REPLICAS (2 FAILURES)"),
-    ("pair_mean", "ON AVERAGE"),
+    ("max_leaders_taken_over", "MAX LEADERS TAKEN OVER (1 FAILURE)"),
+    ("min_brokers_taking_over", "ON BROKERS"),
+    ("max_partitions_shared_by_pair", "PARTITIONS LOSING 2 REPLICAS (2 FAILURES)"),
+    ("mean_partitions_shared_by_pair", "ON AVERAGE"),
 )
 
 
