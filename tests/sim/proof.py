@@ -32,7 +32,7 @@ from ballast.executor.machine.run import MoveRun, Now, Run
 from ballast.executor.machine.stages import Failed
 from ballast.ports.journal import Holder
 from ballast.sim import JournalStore, MemoryJournal, SimClock, SimCluster, SimWorld
-from ballast.sim.crash import MortalCluster, MortalJournal, ProcessKilled, Reaper
+from ballast.sim.crash import CrashingCluster, CrashingJournal, ProcessKilled, Reaper
 from ballast.sim.model import SimPartition
 
 RUN_ID = "r1"
@@ -139,8 +139,8 @@ class Proof:
 
     def _live(self, life: str) -> RunResult | None:
         reaper, self.sending = Reaper(), False
-        journal = MortalJournal(self.store, self.clock, reaper)
-        cluster = MortalCluster(self.world, reaper, partial(self._witness, life, journal))
+        journal = CrashingJournal(self.store, self.clock, reaper)
+        cluster = CrashingCluster(self.world, reaper, partial(self._witness, life, journal))
         driver = Driver(cluster, journal, self.clock, None)
         if (listener := self.on_life(self, driver, reaper)) is not None:
             driver.listen(listener)

@@ -67,7 +67,7 @@ class Reaper:
             raise ProcessKilled(f"{'after' if done else 'before'} {call}")
 
 
-class MortalJournal(MemoryJournal):
+class CrashingJournal(MemoryJournal):
     """A journal handle of a process that can die at each append."""
 
     def __init__(self, store: JournalStore, clock: Clock, reaper: Reaper) -> None:
@@ -81,7 +81,7 @@ class MortalJournal(MemoryJournal):
         self.reaper.at("append", done=True)
 
 
-class MortalCluster(SimCluster):
+class CrashingCluster(SimCluster):
     """A cluster client of a process that can die at each write, and whose writes can lose their answers."""
 
     def __init__(self, world: SimWorld, reaper: Reaper, witness: Witness) -> None:
