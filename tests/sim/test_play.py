@@ -18,7 +18,7 @@ from ballast.core.plan import Plan
 from ballast.core.planner import Expand, Loads, PlannerPolicy, plan
 from ballast.errors import Incomplete, UsageError
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.sim.play import Death, Playback, play
+from ballast.sim.play import BrokerFailure, Playback, play
 
 MB = 1_000_000
 QUICK = PlannerPolicy(prove=False)
@@ -46,10 +46,10 @@ def scene(*, bytes_in: int = 0, min_isr: int = 1) -> tuple[ClusterState, Loads, 
     return state, loads, plan(state, Expand(brokers=frozenset({4})), policy=QUICK)
 
 
-def played(death: Death | None = None, policy: ExecutionPolicy = SLOW, **kind: int) -> tuple[Playback, Plan]:
+def played(failure: BrokerFailure | None = None, policy: ExecutionPolicy = SLOW, **kind: int) -> tuple[Playback, Plan]:
     """Play the scene's plan."""
     state, loads, made = scene(**kind)
-    return play(state, made, policy, loads=loads, nic_bytes_per_s=100e6, death=death), made
+    return play(state, made, policy, loads=loads, nic_bytes_per_s=100e6, failure=failure), made
 
 
 def test_time_and_peaks_are_those_of_arithmetic() -> None:
@@ -92,12 +92,12 @@ def test_a_plan_of_a_live_cluster_is_played_on_its_snapshot_that_has_no_topic_id
 
 
 def test_a_play_names_moves_that_do_not_end_well_and_why() -> None:
-    """A topic that was deleted and created again is not moved; the story says so, a few of a kind."""
+    """A topic that was deleted and created again is not moved; the events say so, a few of a kind."""
     state, loads, _ = scene()
     made = plan(_with_topic_id(state, "he2c--GnR3CzY6p06qH7ug"), Expand(brokers=frozenset({4})), policy=QUICK)
     out = play(_with_topic_id(state, "46YmiAJAT1yCTWrZfsTHbA"), made, SLOW, loads=loads, nic_bytes_per_s=100e6)
     assert out.status == "incomplete"
-    told = [sentence for _, sentence in out.story if "topic-recreated" in sentence]
+    told = [sentence for _, sentence in out.events if "topic-recreated" in sentence]
     assert 0 < len(told) <= 3
     assert "t-" in told[0]
 
@@ -116,12 +116,12 @@ def test_what_producers_write_meanwhile_is_copied_too() -> None:
     assert next(b for b in busy.brokers if b.broker == 2).in_usual == pytest.approx(12 * MB / 2)
 
 
-def test_a_broker_that_dies_and_stays_down_leaves_the_run_waiting() -> None:
-    """The play ends all the same, names the time of the death, and says what hurts."""
-    out, made = played(Death(brokers=frozenset({4})), replace(SLOW, moves_in_per_broker=1))
+def test_a_broker_that_fails_and_stays_down_leaves_the_run_waiting() -> None:
+    """The play ends all the same, names the time of the failure, and says what hurts."""
+    out, made = played(BrokerFailure(brokers=frozenset({4})), replace(SLOW, moves_in_per_broker=1))
     assert out.status == "waiting"
-    assert out.died_at_s is not None
-    assert 0.4 * out.least_seconds < out.died_at_s < 0.7 * out.least_seconds
+    assert out.failed_at_s is not None
+    assert 0.4 * out.least_seconds < out.failed_at_s < 0.7 * out.least_seconds
     assert 0 < out.moves_ended < len(made.moves)
     assert out.worst is not None
     assert out.after is not None
@@ -131,9 +131,9 @@ def test_a_broker_that_dies_and_stays_down_leaves_the_run_waiting() -> None:
 
 def test_a_broker_that_comes_back_lets_the_run_end() -> None:
     """It costs about the time that the broker was away."""
-    out, _ = played(Death(brokers=frozenset({4}), at_s=10.0, back_after_s=60.0))
+    out, _ = played(BrokerFailure(brokers=frozenset({4}), at_s=10.0, restart_after_s=60.0))
     assert out.status == "done"
-    assert out.died_at_s == pytest.approx(10.0, abs=1.0)
+    assert out.failed_at_s == pytest.approx(10.0, abs=1.0)
     assert out.seconds > out.least_seconds + 30
     assert out.after is not None
     assert len(out.after.under_replicated) == 0
@@ -141,7 +141,7 @@ def test_a_broker_that_comes_back_lets_the_run_end() -> None:
 
 def test_partitions_that_refuse_writes_are_named() -> None:
     """With a minimum of two, whatever loses one of two replicas refuses ``acks=all``."""
-    out, _ = played(Death(brokers=frozenset({2}), at_s=5.0), min_isr=2)
+    out, _ = played(BrokerFailure(brokers=frozenset({2}), at_s=5.0), min_isr=2)
     assert len(out.troubled["under_min_isr"]) >= 6
     assert out.troubled["offline"] == []
 
@@ -149,7 +149,7 @@ def test_partitions_that_refuse_writes_are_named() -> None:
 def test_the_same_play_twice_is_the_same() -> None:
     """To the second and the byte."""
     first, second = played()[0], played()[0]
-    assert (first.seconds, first.bytes_copied, first.story) == (second.seconds, second.bytes_copied, second.story)
+    assert (first.seconds, first.bytes_copied, first.events) == (second.seconds, second.bytes_copied, second.events)
 
 
 def written(folder: Path) -> tuple[Path, Path]:
@@ -203,9 +203,9 @@ def test_simulate_tells_a_person(tmp_path: Path) -> None:
     snapshot, plan_file = written(tmp_path)
     text = run("simulate", plan_file, "--snapshot", snapshot, "--throttle", "10MB", "--kill-broker", 4, "--at", "10s")
     assert "still be waiting" in text
-    assert "Broker 4 dies after" in text
+    assert "Broker 4 fails after" in text
     both = ("--kill-broker", 3, "--kill-broker", 4, "--at", "10s")
-    assert "Brokers 3, 4 die after" in run("simulate", plan_file, "--snapshot", snapshot, "--throttle", "10MB", *both)
+    assert "Brokers 3, 4 fail after" in run("simulate", plan_file, "--snapshot", snapshot, "--throttle", "10MB", *both)
     text = run("simulate", "--kill-broker", 2, "--snapshot", snapshot)
     assert text.startswith("Without broker 2: 0 partitions are offline")
     assert "To repair it without them, copy 12 replicas" in text

@@ -124,7 +124,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         (
             "ballast simulate plan.json --throttle 50MB",
             "ballast simulate --kill-broker 4",
-            "ballast simulate plan.json --kill-broker 4 --at 10m --back-after 5m",
+            "ballast simulate plan.json --kill-broker 4 --at 10m --restart-after 5m",
         ),
     ),
     "apply": Entry(

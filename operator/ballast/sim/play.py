@@ -1,6 +1,6 @@
 """Plays a plan on the simulator: the production machine and driver, the same batches, throttles and guards, in seconds.
 
-The answer says how long it takes, what each broker's disk and network see at most, and what happens when brokers die on the
+The answer says how long it takes, what each broker's disk and network see at most, and what happens when brokers fail on the
 way.  What a simulation cannot know (client traffic that was not measured, other tenants of the disks, page caches) it does
 not make up: ``Playback.assumptions`` lists what was taken for granted.
 """
@@ -38,8 +38,8 @@ PATIENCE: Final = 3.0
 """A run is given up when it takes so many times what its busiest link needs …"""
 PATIENCE_S: Final = 3_600.0
 """… and this long besides."""
-AFTERMATH_S: Final = 600.0
-"""How long a run is watched after a death for good, besides the time that its busiest link needs."""
+WATCH_AFTER_S: Final = 600.0
+"""How long a run is watched after a failure for good, besides the time that its busiest link needs."""
 OF_A_KIND: Final = 3
 """Refusals of one kind that are kept."""
 NOTES: Final = 60
@@ -47,16 +47,16 @@ NOTES: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Death:
-    """Brokers that die on the way."""
+class BrokerFailure:
+    """Brokers that fail on the way."""
 
     brokers: frozenset[int]
     at_share: float = 0.5
     """When this share of the plan's bytes has been copied …"""
     at_s: float | None = None
     """… or, where it is given, so many seconds after the start."""
-    back_after_s: float | None = None
-    """Seconds until they are back; None leaves them down."""
+    restart_after_s: float | None = None
+    """Seconds until they run again; None leaves them down."""
 
 
 @dataclass(slots=True)
@@ -94,11 +94,11 @@ class Playback:
     """Moves that were done and verified when the play ended."""
     bytes_copied: float = 0.0
     brokers: list[BrokerPeak] = field(default_factory=list)
-    story: list[tuple[float, str]] = field(default_factory=list)
+    events: list[tuple[float, str]] = field(default_factory=list)
     """What happened when, in seconds since the start."""
-    died_at_s: float | None = None
+    failed_at_s: float | None = None
     worst: Health | None = None
-    """The partitions in trouble right after the death."""
+    """The partitions in trouble right after the failure."""
     after: Health | None = None
     """The partitions in trouble at the end."""
     troubled: dict[str, list[TopicPartition]] = field(default_factory=dict)
@@ -117,10 +117,10 @@ def play(
     *,
     loads: Loads,
     nic_bytes_per_s: float,
-    death: Death | None = None,
+    failure: BrokerFailure | None = None,
 ) -> Playback:
     """Carry the plan out on a simulated copy of the cluster; never touches the cluster itself."""
-    return _Player(state, plan, policy, loads=loads, nic_bytes_per_s=nic_bytes_per_s, death=death).run()
+    return _Player(state, plan, policy, loads=loads, nic_bytes_per_s=nic_bytes_per_s, failure=failure).run()
 
 
 class _Player:
@@ -134,11 +134,11 @@ class _Player:
         *,
         loads: Loads,
         nic_bytes_per_s: float,
-        death: Death | None,
+        failure: BrokerFailure | None,
     ) -> None:
-        self.plan, self.death = plan, death
+        self.plan, self.failure = plan, failure
         self.clock = SimClock(start_ms=max(state.taken_at_ms, 0))
-        focus = _focus(state, plan, death)
+        focus = _focus(state, plan, failure)
         probe = world_of(state, loads, SimClock(), nic_bytes_per_s=nic_bytes_per_s, focus=focus)
         self.least_s = bound_s(plan, probe, policy)
         self.policy = _pace(policy, self.least_s)
@@ -166,8 +166,8 @@ class _Player:
         self.began_s = self.clock.monotonic_s()
         self.clock.subscribe(self._watch)
         self.clock.after(self.least_s * PATIENCE + PATIENCE_S, self._give_up)
-        if self.death is not None and self.death.at_s is not None:
-            self.clock.after(self.death.at_s, self._kill)
+        if self.failure is not None and self.failure.at_s is not None:
+            self.clock.after(self.failure.at_s, self._fail)
         try:
             result = driver.execute(self.plan, self.policy, run_id="simulation")
             self.out.status, self.out.moves_ended = result.status, result.verified
@@ -179,7 +179,7 @@ class _Player:
         self.out.seconds = self.clock.monotonic_s() - self.began_s
         self.out.bytes_copied = sum(self.world.received.values())
         self.out.brokers = self.meter.finish(self.out.seconds)
-        if self.out.died_at_s is not None:
+        if self.out.failed_at_s is not None:
             self.out.after = health_of(self._truth())
         self._tell(f"The run ends: {self.out.status}.")
         return self.out
@@ -207,26 +207,26 @@ class _Player:
     def _watch(self, elapsed: float) -> None:
         now = self.clock.monotonic_s() - self.began_s
         self.meter.read(elapsed, now)
-        death = self.death
-        if death is None or death.at_s is not None or self.out.died_at_s is not None:
+        failure = self.failure
+        if failure is None or failure.at_s is not None or self.out.failed_at_s is not None:
             return
-        if sum(self.world.received.values()) >= death.at_share * max(self.plan.bytes_moved, 1):
-            self._kill()
+        if sum(self.world.received.values()) >= failure.at_share * max(self.plan.bytes_moved, 1):
+            self._fail()
 
-    def _kill(self) -> None:
-        death = self.death
-        assert death is not None
-        self.out.died_at_s = self.clock.monotonic_s() - self.began_s
-        named = _name_brokers(death.brokers)
-        self._tell(f"{named} {'die' if len(death.brokers) > 1 else 'dies'}.")
-        for broker in sorted(death.brokers):
+    def _fail(self) -> None:
+        failure = self.failure
+        assert failure is not None
+        self.out.failed_at_s = self.clock.monotonic_s() - self.began_s
+        named = _name_brokers(failure.brokers)
+        self._tell(f"{named} {'fail' if len(failure.brokers) > 1 else 'fails'}.")
+        for broker in sorted(failure.brokers):
             self.world.kill(broker)
         # What it means for partitions is known when the controller has given the brokers up.
         self.clock.after(self.world.physics.session_timeout_s + 1.0, self._count_unhealthy)
-        if death.back_after_s is None:
-            self.clock.after(self.least_s + AFTERMATH_S, self._give_up)
+        if failure.restart_after_s is None:
+            self.clock.after(self.least_s + WATCH_AFTER_S, self._give_up)
         else:
-            self.clock.after(death.back_after_s, self._bring_back)
+            self.clock.after(failure.restart_after_s, self._restart)
 
     def _count_unhealthy(self) -> None:
         state = self._truth()
@@ -235,11 +235,11 @@ class _Player:
             rows = getattr(self.out.worst, kind).tolist()
             self.out.troubled[kind] = [state.name(row) for row in rows]
 
-    def _bring_back(self) -> None:
-        assert self.death is not None
-        for broker in sorted(self.death.brokers):
+    def _restart(self) -> None:
+        assert self.failure is not None
+        for broker in sorted(self.failure.brokers):
             self.world.start(broker)
-        self._tell(f"{_name_brokers(self.death.brokers)} back.")
+        self._tell(f"{_name_brokers(self.failure.brokers)} back.")
 
     def _truth(self) -> ClusterState:
         """The partitions in focus as they are, without what they hold: cheap, and no time passes."""
@@ -255,7 +255,7 @@ class _Player:
         raise _Horizon
 
     def _tell(self, sentence: str) -> None:
-        self.out.story.append((self.clock.monotonic_s() - self.began_s, sentence))
+        self.out.events.append((self.clock.monotonic_s() - self.began_s, sentence))
 
 
 class _Meter:
@@ -313,15 +313,15 @@ class _Meter:
         return {b: led[b] + self.elsewhere[b] for b in self.peaks}
 
 
-def _focus(state: ClusterState, plan: Plan, death: Death | None) -> set[int]:
-    """Rows that can change in this play: what moves, is elected, is moving, is under-replicated, or sits on a broker that dies."""
+def _focus(state: ClusterState, plan: Plan, failure: BrokerFailure | None) -> set[int]:
+    """Rows that can change in this play: what moves, is elected, is moving, is under-replicated, or sits on a broker that fails."""
     p = state.partitions
     rows = {state.index[name] for name in (*(m.name for m in plan.moves), *plan.elections) if name in state.index}
     rows |= set(np.flatnonzero(state.moving).tolist())
     row = np.repeat(np.arange(len(p)), np.diff(p.start))
     rows |= set(row[~p.in_sync].tolist())
-    if death is not None:
-        rows |= set(row[np.isin(p.replica, sorted(death.brokers))].tolist())
+    if failure is not None:
+        rows |= set(row[np.isin(p.replica, sorted(failure.brokers))].tolist())
     return rows
 
 
@@ -367,7 +367,7 @@ def _assumptions(state: ClusterState, loads: Loads, nic_bytes_per_s: float, focu
     if len(focus) < len(state.partitions):
         still = len(state.partitions) - len(focus)
         out.append(
-            f"{still:,} partitions that neither move nor sit on a dying broker stay as they are and do not grow."
+            f"{still:,} partitions that neither move nor sit on a failing broker stay as they are and do not grow."
         )
     untold = sum(t.min_isr == UNKNOWN for t in state.topics)
     if untold:

@@ -16,7 +16,7 @@ from ballast.core.placement.placer import ALGORITHMS
 from ballast.errors import UsageError
 
 TIMES: Final = {
-    "--back-after",
+    "--restart-after",
     "--cancel-stalled-after",
     "--deadline",
     "--follow",

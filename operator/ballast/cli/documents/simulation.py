@@ -8,8 +8,8 @@ from ballast.cli.documents.base import Bytes, Document, OneOf, Part, Partition, 
 from ballast.core.plan.file import ObstacleLine
 
 
-class Death(Part):
-    """Partitions in trouble right after the brokers die, and how many are at the end."""
+class BrokerFailure(Part):
+    """Partitions in trouble right after the brokers fail, and how many are at the end."""
 
     brokers: list[int]
     at_second: Seconds
@@ -38,11 +38,11 @@ class BrokerPeak(Part):
     leaders_after: int
 
 
-class StoryLine(Part):
-    """Something that happens, for people to read."""
+class SimulatedEvent(Part):
+    """What happens, and when."""
 
     second: Seconds
-    sentence: str
+    detail: str
 
 
 class Simulation(Document):
@@ -58,10 +58,10 @@ class Simulation(Document):
     moves: int
     moves_ended: int
     bytes_copied: Bytes
-    death: Death | None
-    """Null where no broker dies."""
+    broker_failure: BrokerFailure | None
+    """Null where no broker fails."""
     brokers: list[BrokerPeak]
-    story: list[StoryLine]
+    events: list[SimulatedEvent]
     assumptions: list[str]
 
 

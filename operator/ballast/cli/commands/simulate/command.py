@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ballast.core.plan import Plan
     from ballast.core.planner import Loads, PlannerPolicy
     from ballast.executor.machine.policy import ExecutionPolicy
-    from ballast.sim.play import Death
+    from ballast.sim.play import BrokerFailure
 
 NETWORK: Final = 125_000_000
 """What a network card carries in each direction unless it is stated: one gigabit a second, in bytes."""
@@ -34,16 +34,16 @@ _INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
 
 @click.command()
 @click.argument("plan", type=_INPUT, required=False)
-@click.option("--kill-broker", "brokers_", multiple=True, type=BROKERS, help="These brokers die.")
-@click.option("--kill-rack", "racks_", multiple=True, metavar="RACK", help="Every broker of this rack dies.")
+@click.option("--kill-broker", "brokers_", multiple=True, type=BROKERS, help="These brokers fail.")
+@click.option("--kill-rack", "racks_", multiple=True, metavar="RACK", help="Every broker of this rack fails.")
 @click.option(
     "--at",
     default="50%",
     show_default=True,
     metavar="PERCENT|TIME",
-    help="When they die: a share of the bytes (50%), or a time (10m).",
+    help="When they fail: a share of the bytes (50%), or a time (10m).",
 )
-@click.option("--back-after", type=TIME, help="Delay before restart.  [default: never]")
+@click.option("--restart-after", type=TIME, help="Delay before restart.  [default: never]")
 @click.option(
     "--network",
     default="125MB/s",
@@ -78,7 +78,7 @@ def simulate(
     brokers_: tuple[NamedBrokers, ...],
     racks_: tuple[str, ...],
     at: str,
-    back_after: float | None,
+    restart_after: float | None,
     network: str,
     rate: str | None,
     snapshot: Path | None,
@@ -109,11 +109,11 @@ def simulate(
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
     state, loads = _read(snapshot, cluster)
     wanted = fit(read_plan(text, str(plan), state), state, "refuse", (), say)
-    death = death_of(state, union_of(brokers_), racks_, at, back_after) if brokers_ or racks_ else None
+    failure = failure_of(state, union_of(brokers_), racks_, at, restart_after) if brokers_ or racks_ else None
     policy, card = policy_from(policy_options, cluster.settings().execution), size_of(network, "--network")
     if card <= 0:
         raise UsageError("A network card that carries nothing copies nothing.", hint="Write for example 1GB/s.")
-    status = show_played(state, wanted, policy, loads=loads, death=death, network=card, output=output)
+    status = show_played(state, wanted, policy, loads=loads, failure=failure, network=card, output=output)
     return 0 if status == "done" else Incomplete.exit_code
 
 
@@ -123,7 +123,7 @@ def show_played(
     policy: ExecutionPolicy,
     *,
     loads: Loads,
-    death: Death | None,
+    failure: BrokerFailure | None,
     network: int,
     output: str,
 ) -> str:
@@ -131,20 +131,20 @@ def show_played(
     from ballast.cli.commands.simulate.view import play_document, show_play
     from ballast.sim.play import play
 
-    played = play(state, plan, policy, loads=loads, nic_bytes_per_s=float(network), death=death)
+    played = play(state, plan, policy, loads=loads, nic_bytes_per_s=float(network), failure=failure)
     if output == "json":
-        print_json(play_document(played, plan, death))
+        print_json(play_document(played, plan, failure))
     else:
-        show_play(played, death)
+        show_play(played, failure)
     return played.status
 
 
-def death_of(
-    state: ClusterState, brokers: NamedBrokers, racks: tuple[str, ...], at: str, back_after: float | None
-) -> Death:
-    """Who dies, and when."""
+def failure_of(
+    state: ClusterState, brokers: NamedBrokers, racks: tuple[str, ...], at: str, restart_after: float | None
+) -> BrokerFailure:
+    """Which brokers fail, and when."""
     from ballast.core.what_if.loss import brokers_of
-    from ballast.sim.play import Death
+    from ballast.sim.play import BrokerFailure
 
     share, at_s = 0.0, None
     if at.strip().endswith("%"):
@@ -159,11 +159,11 @@ def death_of(
             at_s = seconds_of(at)
         except ValueError as wrong:
             raise UsageError(f"--at {wrong}", hint="A share of the bytes is written 50%.") from None
-    return Death(
+    return BrokerFailure(
         brokers=brokers_of(state, brokers.among(state.broker_index), racks),
         at_share=share,
         at_s=at_s,
-        back_after_s=back_after,
+        restart_after_s=restart_after,
     )
 
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState, TopicPartition
     from ballast.core.plan import Plan
     from ballast.core.what_if.loss import Health, Loss
-    from ballast.sim.play import BrokerPeak, Death, Playback
+    from ballast.sim.play import BrokerFailure, BrokerPeak, Playback
 
 BROKERS_SHOWN: Final = 40
 NAMES_SHOWN: Final = 8
-STORY_SHOWN: Final = 12
+EVENTS_SHOWN: Final = 12
 
 
-def show_play(played: Playback, death: Death | None) -> None:
+def show_play(played: Playback, failure: BrokerFailure | None) -> None:
     """How a plan would go."""
     out = console()
     style = "green" if played.status == "done" else "yellow"
@@ -30,13 +30,13 @@ def show_play(played: Playback, death: Death | None) -> None:
     out.print(
         f"  {human_bytes(played.bytes_copied)} are copied; the busiest link needs {human_time(played.least_seconds)}."
     )
-    if death is not None:
+    if failure is not None:
         out.print()
-        for line in _aftermath(played, death):
+        for line in _after_failure(played, failure):
             out.print(line)
-    if len(played.story) > 1:
+    if len(played.events) > 1:
         out.print()
-        for at_s, sentence in _shorten(played.story):
+        for at_s, sentence in _shorten(played.events):
             out.print(f"  after {human_time(at_s)}: {sentence}")
     shown = _select_brokers(played.brokers)
     if shown:
@@ -65,12 +65,12 @@ def _headline(played: Playback) -> str:
             )
 
 
-def _aftermath(played: Playback, death: Death) -> list[str]:
-    brokers = sorted(death.brokers)
-    die = "dies" if len(death.brokers) == 1 else "die"
-    if played.died_at_s is None:
-        return [f"The run is over before {human_brokers(brokers)} could die; give an earlier --at."]
-    lines = [f"{human_brokers(brokers, start=True)} {die} after {human_time(played.died_at_s)}:"]
+def _after_failure(played: Playback, failure: BrokerFailure) -> list[str]:
+    brokers = sorted(failure.brokers)
+    fail = "fails" if len(failure.brokers) == 1 else "fail"
+    if played.failed_at_s is None:
+        return [f"The run is over before {human_brokers(brokers)} could fail; give an earlier --at."]
+    lines = [f"{human_brokers(brokers, start=True)} {fail} after {human_time(played.failed_at_s)}:"]
     for kind, words in _TROUBLE.items():
         names = played.troubled.get(kind, [])
         if names:
@@ -92,10 +92,10 @@ _TROUBLE: Final = {
 }
 
 
-def _shorten(story: list[tuple[float, str]]) -> list[tuple[float, str]]:
-    if len(story) <= STORY_SHOWN:
-        return story
-    return [*story[: STORY_SHOWN - 2], (story[-2][0], f"… ({len(story) - STORY_SHOWN} more)"), *story[-2:]]
+def _shorten(events: list[tuple[float, str]]) -> list[tuple[float, str]]:
+    if len(events) <= EVENTS_SHOWN:
+        return events
+    return [*events[: EVENTS_SHOWN - 2], (events[-2][0], f"… ({len(events) - EVENTS_SHOWN} more)"), *events[-2:]]
 
 
 def _select_brokers(brokers: list[BrokerPeak]) -> list[BrokerPeak]:
@@ -136,7 +136,7 @@ def _rate(peak: float, usual: float | None) -> str:
     return told if not usual else f"{human_bytes(usual)}/s + {told}" if peak else f"{human_bytes(usual)}/s"
 
 
-def play_document(played: Playback, plan: Plan, death: Death | None) -> documents.Simulation:
+def play_document(played: Playback, plan: Plan, failure: BrokerFailure | None) -> documents.Simulation:
     """The whole of it for programs."""
     return documents.Simulation(
         intent=plan.intent,
@@ -146,7 +146,9 @@ def play_document(played: Playback, plan: Plan, death: Death | None) -> document
         moves=played.moves,
         moves_ended=played.moves_ended,
         bytes_copied=round(played.bytes_copied),
-        death=None if death is None or played.died_at_s is None else _death(played, death, played.died_at_s),
+        broker_failure=None
+        if failure is None or played.failed_at_s is None
+        else _failure(played, failure, played.failed_at_s),
         brokers=[
             documents.BrokerPeak(
                 id=b.broker,
@@ -164,14 +166,14 @@ def play_document(played: Playback, plan: Plan, death: Death | None) -> document
             )
             for b in played.brokers
         ],
-        story=[documents.StoryLine(second=at_s, sentence=sentence) for at_s, sentence in played.story],
+        events=[documents.SimulatedEvent(second=at_s, detail=sentence) for at_s, sentence in played.events],
         assumptions=list(played.assumptions),
     )
 
 
-def _death(played: Playback, death: Death, at_s: float) -> documents.Death:
-    return documents.Death(
-        brokers=sorted(death.brokers),
+def _failure(played: Playback, failure: BrokerFailure, at_s: float) -> documents.BrokerFailure:
+    return documents.BrokerFailure(
+        brokers=sorted(failure.brokers),
         at_second=at_s,
         offline=_names(played.troubled.get("offline", [])),
         under_min_isr=_names(played.troubled.get("under_min_isr", [])),
