@@ -571,7 +571,7 @@ def test_a_user_who_leaves_while_the_journal_takes_nothing_is_told_what_is_owed(
     assert process.returncode == 130, (out, story)
     result = ending(out)
     assert result["throttlesToRestore"], out
-    assert any(f"--add-config {RATES[0]}={THEIRS}" in command for command in result["byHand"]), out
+    assert any(f"--add-config {RATES[0]}={THEIRS}" in command for command in result["restoreCommands"]), out
     for broker in (4, 5):
         sandbox.start_broker(broker)
     # A broker serves before its replicas have caught up, and until then the journal cannot be written.
@@ -591,4 +591,4 @@ def test_a_run_is_left_by_hand_where_the_person_said_so(s: Scene) -> None:
     assert process.returncode == 130, (out, story)
     result = ending(out)
     assert result["moves"]["left"] == 2
-    assert len(result["byHand"]) == len(result["throttlesToRestore"]) > 0
+    assert len(result["restoreCommands"]) == len(result["throttlesToRestore"]) > 0

@@ -128,7 +128,7 @@ class Proof:
         finally:
             # The process that remembered it is gone.
             self._forget_what_is_lost()
-        if result is not None and result.by_hand:
+        if result is not None and result.restore_commands:
             self._put_back_by_hand(result)
             return True
         return all(run.ended for run in self.runs().values())
@@ -166,7 +166,7 @@ class Proof:
     def _put_back_by_hand(self, result: RunResult) -> None:
         """What a person does who is left with commands: wait until nothing moves any more, then run them."""
         self._wait_until_nothing_moves()
-        for command in result.by_hand:
+        for command in result.restore_commands:
             obey(command, self.world)
 
     # Invariants

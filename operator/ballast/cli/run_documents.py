@@ -120,5 +120,5 @@ def _run_end(r: events.RunResult) -> Document:
             for e in r.endings
         ],
         throttles_to_restore=[str(s) for s in r.throttles_to_restore],
-        by_hand=list(r.by_hand),
+        restore_commands=list(r.restore_commands),
     )

@@ -318,7 +318,7 @@ def _end_at_once(driver: Driver, screen: Screen) -> RunResult:
     left = replace(
         summary(driver.run, "left", 0.0),
         throttles_to_restore=driver.throttles_to_restore(),
-        by_hand=tuple(driver.restore_commands()),
+        restore_commands=tuple(driver.restore_commands()),
     )
     screen.hear(RunEnded(left))
     screen.draw()

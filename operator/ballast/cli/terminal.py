@@ -89,9 +89,9 @@ def ending(result: RunResult) -> list[str]:
     counts += [f"{count} {word}" for word, count in others.items() if count]
     figures = f"{human_bytes(result.bytes_moved)} in {human_time(result.seconds)}"
     lines.append(f"Run {result.run_id} {result.status}: {', '.join(counts)}; {figures}.")
-    if result.by_hand:
+    if result.restore_commands:
         lines.append("  The journal does not hold these throttle settings; put them back with:")
-        lines += [f"    {command}" for command in result.by_hand]
+        lines += [f"    {command}" for command in result.restore_commands]
     elif result.throttles_to_restore:
         owed = human_many(len(result.throttles_to_restore), "throttle setting")
         lines.append(f"  Throttles not yet removed: {owed}. The next start of Ballast does it.")

@@ -199,7 +199,7 @@ def _document(run: Run, holder: LockHolder | None, ledger: Iterable[Setting]) ->
             )
             for n, e in sorted(run.elections.items())
         ],
-        throttles_standing=[str(s) for s in ledger],
+        throttles_to_restore=[str(s) for s in ledger],
     )
 
 

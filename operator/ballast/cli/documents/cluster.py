@@ -117,11 +117,12 @@ class Moving(Partition):
     total_bytes: Known
 
 
-class StandingThrottle(Part):
+class ThrottleSetting(Part):
     """A throttle that is set, and what needs it."""
 
-    resource: str
-    """For example ``broker 3`` or ``topic orders``."""
+    resource_type: Annotated[str, OneOf("broker", "topic")]
+    resource_name: str
+    """Empty: every broker."""
     key: str
     value: str
     stale: bool
@@ -182,7 +183,7 @@ class Status(Document):
     """A follower that has stopped fetching is out of every ISR after this long at most: 1.5 times the largest
     ``replica.lag.time.max.ms`` of the brokers; null where none reported it."""
     moving: list[Moving]
-    throttles: list[StandingThrottle]
+    throttles: list[ThrottleSetting]
     other_balancers: list[OtherBalancer]
     drains: list[Drain] | None
     """Null where Ballast's journal is there and did not answer."""
@@ -359,7 +360,7 @@ class Throttle(Part):
     key: str
     value: str
     stale: bool
-    held_by_ballast: bool
+    set_by_ballast: bool
     set_by_hand: bool
     """Set with ``ballast throttles set``."""
     why: str

@@ -101,7 +101,7 @@ class Run(Document):
     """The settings of ``execution`` that differ from their defaults, by their names."""
     moves: list[RunMove]
     elections: list[RunElection]
-    throttles_standing: list[str]
+    throttles_to_restore: list[str]
     """Throttle settings that Ballast has not yet removed."""
 
 
@@ -242,8 +242,8 @@ class RunEnded(Document):
     seconds: Seconds
     endings: list[Ending]
     throttles_to_restore: list[str]
-    """Throttle settings that could not be removed yet; unless ``byHand`` says how, the next start removes them."""
-    by_hand: list[str]
+    """Throttle settings that could not be removed yet; unless ``restoreCommands`` says how, the next start removes them."""
+    restore_commands: list[str]
     """Where the journal does not hold them: the commands with which a person puts the settings back."""
 
 

@@ -488,12 +488,12 @@ class Driver:
         run = self._current
         self._note(RunNote("not-in-journal", {"run": run.id, "error": failure.id, "message": failure.message}))
         self._keeping.tell_restore_commands()
-        return self._leave_run(run, began_s, by_hand=tuple(self.restore_commands()))
+        return self._leave_run(run, began_s, restore_commands=tuple(self.restore_commands()))
 
-    def _leave_run(self, run: Run, began_s: float, *, by_hand: tuple[str, ...] = ()) -> RunResult:
+    def _leave_run(self, run: Run, began_s: float, *, restore_commands: tuple[str, ...] = ()) -> RunResult:
         """The result of a run that this process leaves, with every throttle setting that is owed."""
         left = summary(run, run.status.value if run.ended else "left", self._clock.monotonic_s() - began_s)
-        return replace(left, throttles_to_restore=self.throttles_to_restore(), by_hand=by_hand)
+        return replace(left, throttles_to_restore=self.throttles_to_restore(), restore_commands=restore_commands)
 
     def _journal_result(self, began_s: float) -> RunResult:
         run = self._current

@@ -132,8 +132,8 @@ class RunResult:
     seconds: float = 0.0
     endings: tuple[Ending, ...] = ()
     throttles_to_restore: tuple[Setting, ...] = ()
-    """Throttle settings that could not be removed yet; unless ``by_hand`` tells how, the next start removes them."""
-    by_hand: tuple[str, ...] = ()
+    """Throttle settings that could not be removed yet; unless ``restore_commands`` tells how, the next start removes them."""
+    restore_commands: tuple[str, ...] = ()
     """Where the journal does not hold them: the commands with which a person puts the settings back."""
     rollback_wanted: bool = False
     paused_by: str = ""

@@ -81,10 +81,10 @@ def test_a_run_is_left_where_the_person_says_so(s: Scene) -> None:
     result, notes = played(s, s.store.lose, journal_lost="leave")
     assert result.status == "left"
     assert result.throttles_to_restore
-    by_hand = result.by_hand
-    assert len(by_hand) == len(result.throttles_to_restore)
-    assert any(f"--entity-name 1 --add-config {RATE}={THEIRS}" in command for command in by_hand)
-    assert set(by_hand) <= commands(notes)
+    restore = result.restore_commands
+    assert len(restore) == len(result.throttles_to_restore)
+    assert any(f"--entity-name 1 --add-config {RATE}={THEIRS}" in command for command in restore)
+    assert set(restore) <= commands(notes)
     assert TopicPartition(T, 1) not in s.cluster.reassignments()
 
 
@@ -98,8 +98,8 @@ def test_a_loss_that_the_heartbeat_finds_is_told_as_well(s: Scene, later_s: floa
     result, notes = played(s, soon, journal_lost="leave", rate=1 * MB)
     assert result.status == "left"
     assert result.throttles_to_restore
-    assert len(result.by_hand) == len(result.throttles_to_restore)
-    assert set(result.by_hand) <= commands(notes)
+    assert len(result.restore_commands) == len(result.throttles_to_restore)
+    assert set(result.restore_commands) <= commands(notes)
 
 
 def test_a_remake_that_ends_half_way_is_tried_until_it_is_whole(s: Scene) -> None:
@@ -182,11 +182,11 @@ def test_a_user_who_leaves_is_told_every_setting_that_is_owed(s: Scene) -> None:
     result, _ = played(s, away)
     assert result.status == "left"
     assert result.throttles_to_restore
-    assert len(result.by_hand) == len(result.throttles_to_restore)
+    assert len(result.restore_commands) == len(result.throttles_to_restore)
 
 
 def test_an_ordinary_leave_names_what_is_owed(s: Scene) -> None:
     """It stands in the journal: the next start removes it, and no command is needed."""
     result, _ = played(s, s.driver.leave)
     assert result.throttles_to_restore
-    assert result.by_hand == ()
+    assert result.restore_commands == ()

@@ -78,7 +78,14 @@ def document(status: ClusterStatus) -> documents.Status:
         leaves_isr_after_ms=milliseconds(status.leaves_isr_after_s),
         moving=[_moving(m) for m in status.moving],
         throttles=[
-            documents.StandingThrottle(resource=t.resource, key=t.setting.key, value=t.value, stale=t.stale, why=t.why)
+            documents.ThrottleSetting(
+                resource_type=t.setting.kind,
+                resource_name=t.setting.name,
+                key=t.setting.key,
+                value=t.value,
+                stale=t.stale,
+                why=t.why,
+            )
             for t in status.throttles
         ],
         other_balancers=[

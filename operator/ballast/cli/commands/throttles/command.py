@@ -127,7 +127,7 @@ def _document(s: FoundThrottle) -> Throttle:
         key=s.setting.key,
         value=s.value,
         stale=s.stale,
-        held_by_ballast=s.in_ledger,
+        set_by_ballast=s.in_ledger,
         set_by_hand=s.set_by_hand,
         why=s.why,
     )
