@@ -68,7 +68,7 @@ class Writer:
                 "Its rollback would not keep to them.",
                 hint="Roll it back with the Ballast version that carried it out, or a newer one.",
             )
-        return self.driver.execute(rollback_plan(run), run.policy, run_id=new_run_id(), undoes=run.id)
+        return self.driver.execute(rollback_plan(run), run.policy, run_id=new_run_id(), rollback_of=run.id)
 
     def cancel_in_flight(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
         """Cancel moves that are in progress, Ballast's or foreign, as a journaled run of their own."""

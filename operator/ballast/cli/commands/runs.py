@@ -150,7 +150,7 @@ def _figures(run: RunSummary) -> RunFigures:
         phase=run.phase.value,
         started_at=moment(run.started_ms),
         ended_at=moment(run.ended_ms) if run.ended_ms else None,
-        undoes=run.undoes,
+        rollback_of=run.rollback_of,
         stopped_by=run.stopped_by or None,
         moves=dict(run.moves),
         elections=dict(run.elections),

@@ -17,7 +17,7 @@ class RunFigures(Part):
     phase: str
     started_at: Moment
     ended_at: Moment | None
-    undoes: str | None
+    rollback_of: str | None
     """The run that this one rolls back."""
     stopped_by: str | None
     moves: dict[str, int]

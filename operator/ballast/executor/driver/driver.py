@@ -163,7 +163,7 @@ class Driver:
         policy: ExecutionPolicy,
         *,
         run_id: str,
-        undoes: str | None = None,
+        rollback_of: str | None = None,
         unclean: bool = False,
     ) -> RunResult:
         """Carry a plan out until it has ended, or until told to leave."""
@@ -175,7 +175,7 @@ class Driver:
             keep_replicated(
                 self._cluster, self._journal, self._clock, plan=plan, note=self._note, leaving=self._leave.is_set
             )
-        run = replace(new_run(run_id, plan, policy, self._now(), undoes=undoes), unclean=unclean)
+        run = replace(new_run(run_id, plan, policy, self._now(), rollback_of=rollback_of), unclean=unclean)
         if self._leave.is_set():
             self._note(RunNote("not-begun", {"run": run_id}))
             result = summary(run, "not-begun", 0.0)
@@ -198,7 +198,7 @@ class Driver:
         """Carry out the rollback that was asked for while this run was cancelled; without one, return ``result`` as it is."""
         if result.rollback_wanted:
             for run in self.open_runs():
-                if run.undoes == result.run_id:
+                if run.rollback_of == result.run_id:
                     return self.resume(run)
         return result
 

@@ -38,7 +38,7 @@ class RunSummary:
     status: Status
     started_ms: int
     ended_ms: int
-    undoes: str | None
+    rollback_of: str | None
     stopped_by: str
     moves: Mapping[str, int]
     """How many are in each stage."""
@@ -78,7 +78,7 @@ def summarise(run: Run) -> RunSummary:
         run.status,
         run.started_ms,
         run.ended_ms,
-        run.undoes,
+        run.rollback_of,
         run.stopped_by,
         **tally(run),
     )
@@ -141,7 +141,7 @@ def _summary(run_id: str, r: Reader) -> RunSummary:
         status=Status(r.text("status")),
         started_ms=r.integer("started_ms"),
         ended_ms=r.integer("ended_ms"),
-        undoes=r.optional_text("undoes"),
+        rollback_of=r.optional_text("rollback_of"),
         stopped_by=r.text("stopped_by") if r.has("stopped_by") else "",
         moves=_counts(numbers, "moves"),
         elections=_counts(numbers, "elections"),

@@ -72,7 +72,7 @@ def rollback_run(before: Run, after: Run, now: Now) -> Run | None:
     if before.ended or not after.ended or not after.rollback_when_cancelled:
         return None
     plan = rollback_plan(after)
-    return new_run(f"{after.id}-back", plan, after.policy, now, undoes=after.id) if plan.moves else None
+    return new_run(f"{after.id}-back", plan, after.policy, now, rollback_of=after.id) if plan.moves else None
 
 
 def cancel_plan(

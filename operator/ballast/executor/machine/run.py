@@ -192,7 +192,7 @@ class Run:
     """Elections may choose a replica out of sync (data loss; only when a person said so)."""
     started_ms: int = 0
     ended_ms: int = 0
-    undoes: str | None = None
+    rollback_of: str | None = None
     """The run that this one rolls back."""
     rollback_when_cancelled: bool = False
     """After the cancel a rollback run is to follow."""
@@ -239,7 +239,7 @@ class Run:
         return self.phase is Phase.ENDED
 
 
-def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoes: str | None = None) -> Run:
+def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, rollback_of: str | None = None) -> Run:
     """A run of this plan in which nothing has happened yet."""
     return Run(
         id=run_id,
@@ -253,7 +253,7 @@ def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoe
         elections={name: ElectionRun() for name in plan.elections},
         in_order=plan.in_order,
         started_ms=now.ms,
-        undoes=undoes,
+        rollback_of=rollback_of,
         copies=bytes_by_broker(plan.moves),
     )
 

@@ -166,7 +166,7 @@ def test_rollback_plan_restores_every_replica_list() -> None:
     assert s.driver.execute(s.plan(*moves), ExecutionPolicy(), run_id="r").status == "done"
     driver = s.process()
     run = load_runs(s.journal.read(), driver._now())["r"]
-    assert driver.execute(rollback_plan(run), ExecutionPolicy(), run_id="back", undoes="r").status == "done"
+    assert driver.execute(rollback_plan(run), ExecutionPolicy(), run_id="back", rollback_of="r").status == "done"
     s.world.clock.sleep(5)
     seen = s.cluster.partitions([T0, T1])
     assert (seen[T0].replicas, seen[T1].replicas) == ((1, 2), (2, 3))

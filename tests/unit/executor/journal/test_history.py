@@ -33,18 +33,18 @@ def test_runs_are_told_from_the_oldest_on() -> None:
 @pytest.mark.parametrize("ended", [True, False])
 def test_what_a_run_undoes_and_who_stopped_it_stand_in_its_line(*, ended: bool) -> None:
     """Of one that has ended they are read from its header alone."""
-    run = replace(run_of("r", 1, ended=ended), undoes="first", stopped_by="Ada")
+    run = replace(run_of("r", 1, ended=ended), rollback_of="first", stopped_by="Ada")
     (found,) = load_summaries(dump_run(run), NOW).runs
-    assert (found.undoes, found.stopped_by) == ("first", "Ada")
+    assert (found.rollback_of, found.stopped_by) == ("first", "Ada")
     assert found == summarise(run)
 
 
 def test_a_header_that_names_no_user_is_of_a_run_that_no_user_stopped() -> None:
     """It is read all the same."""
     packed, header = dump_run(run_of("r", 1))
-    bare = {key: value for key, value in (header.value or {}).items() if key not in {"stopped_by", "undoes"}}
+    bare = {key: value for key, value in (header.value or {}).items() if key not in {"stopped_by", "rollback_of"}}
     (found,) = load_ended([packed, Record(header.key, bare)]).runs
-    assert (found.stopped_by, found.undoes) == ("", None)
+    assert (found.stopped_by, found.rollback_of) == ("", None)
 
 
 def test_the_oldest_runs_are_forgotten_whatever_their_ids() -> None:

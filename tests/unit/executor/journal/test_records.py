@@ -82,7 +82,7 @@ WHOLE: Final[dict[str, Any]] = {
     "unclean": True,
     "started_ms": 11,
     "ended_ms": 12,
-    "undoes": "another",
+    "rollback_of": "another",
     "rollback_when_cancelled": True,
     "stopped_by": "Ada",
 }

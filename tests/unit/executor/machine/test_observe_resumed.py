@@ -135,7 +135,7 @@ def test_a_new_run_holds_what_its_plan_says() -> None:
     moves = (Move("t", 1, (1,), (2,), 100), Move("u", 0, (1,), (2,), 50))
     plan = Plan("intent", "c", "f", moves, elections=(NAME,), in_order=True, topic_ids={"t": "T"})
     policy = ExecutionPolicy(max_attempts=2)
-    run = new_run("r", plan, policy, Now(7, 5.0), undoes="q")
+    run = new_run("r", plan, policy, Now(7, 5.0), rollback_of="q")
     assert run == Run(
         "r",
         "intent",
@@ -148,7 +148,7 @@ def test_a_new_run_holds_what_its_plan_says() -> None:
         {NAME: ElectionRun()},
         in_order=True,
         started_ms=7,
-        undoes="q",
+        rollback_of="q",
     )
     assert list(run.moves) == [m.name for m in moves]
     assert run.copies == {1: 150, 2: 150}

@@ -57,7 +57,7 @@ def test_a_rollback_survives_a_death_right_after_the_cancel() -> None:
     assert replicas(s) != [(1, 2), (2, 1)]
     driver = s.process()
     (back,) = driver.open_runs()
-    assert back.undoes == "r"
+    assert back.rollback_of == "r"
     assert driver.resume(back).status == "done"
     assert replicas(s) == [(1, 2), (2, 1)]
     assert s.throttles() == {}
@@ -83,10 +83,10 @@ def test_going_back_a_second_time_announces_what_is_copied_then() -> None:
         == "rollback r: 2 moves (95.4 MiB), 2 preferred leader elections (no data copied)"
     )
     again = s.process()
-    assert again.execute(rollback_plan(run), run.policy, run_id="back", undoes="r").bytes_moved == 100 * MB
+    assert again.execute(rollback_plan(run), run.policy, run_id="back", rollback_of="r").bytes_moved == 100 * MB
     assert rollback_outline(run, s.cluster.snapshot()) == "rollback r: nothing has to be moved back"
     third = s.process("third")
-    assert third.execute(rollback_plan(run), run.policy, run_id="twice", undoes="r").bytes_moved == 0
+    assert third.execute(rollback_plan(run), run.policy, run_id="twice", rollback_of="r").bytes_moved == 0
     (pace,) = (h.pace for h in s.ears.heard if isinstance(h, Paced))
     assert list(pace.lines()) == []
     assert {h.progress.bytes_total for h in s.ears.heard if isinstance(h, Progressed)} <= {0}
@@ -212,7 +212,7 @@ def test_a_rollback_is_owed_once_in_the_moment_in_which_the_run_ends() -> None:
     ended = replace(open_run, phase=Phase.ENDED)
     now = Now(9000, 9.0)
     owed = rollback_run(open_run, ended, now)
-    assert owed == new_run("r-back", rollback_plan(ended), ONE_BY_ONE, now, undoes="r")
+    assert owed == new_run("r-back", rollback_plan(ended), ONE_BY_ONE, now, rollback_of="r")
     assert rollback_run(open_run, open_run, now) is None
     assert rollback_run(ended, ended, now) is None
     assert rollback_run(open_run, replace(ended, rollback_when_cancelled=False), now) is None
