@@ -39,7 +39,7 @@ class Catalogue(Formatter):
     def __init__(self, forms: Mapping[str, Form] | None = None) -> None:
         self._forms = {**FORMS, **(forms or {})}
 
-    def say(self, template: str, values: Mapping[str, object]) -> str:
+    def render(self, template: str, values: Mapping[str, object]) -> str:
         """The template with these values in it."""
         return self.vformat(template, (), values)
 
@@ -71,7 +71,7 @@ class Message:
 
     def __str__(self) -> str:
         """The sentence for people."""
-        return self.catalogue.say(self.sentences[self.code], self.values)
+        return self.catalogue.render(self.sentences[self.code], self.values)
 
 
 def plain(value: object) -> Any:

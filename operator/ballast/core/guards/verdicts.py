@@ -136,12 +136,12 @@ class Verdict:
     @property
     def detail(self) -> str:
         """The sentence for people."""
-        return _CATALOGUE.say(self._saying.detail, self.values)
+        return _CATALOGUE.render(self._saying.detail, self.values)
 
     @property
     def remedy(self) -> str:
         """What to do; empty where there is nothing."""
-        return _CATALOGUE.say(self._saying.remedy, self.values)
+        return _CATALOGUE.render(self._saying.remedy, self.values)
 
     @property
     def _saying(self) -> Saying:

@@ -135,7 +135,7 @@ class MoveNote:
             return self.text
         between = "path" in self.values and self.code in BETWEEN_LOG_DIRS
         template = BETWEEN_LOG_DIRS[self.code] if between else SENTENCES[self.code]
-        return _CATALOGUE.say(template, self.values)
+        return _CATALOGUE.render(template, self.values)
 
 
 def note(code: str, **values: Value) -> MoveNote:

@@ -191,13 +191,13 @@ REJECTIONS: Final[Mapping[str, str]] = {
 def obstacle(code: str, subject: object, cause: str = "", **values: Value) -> Obstacle:
     """An obstacle with its sentences, which ``SAYINGS`` has."""
     said = SAYINGS[f"{code}/{cause}" if cause else code]
-    detail, remedy = (_CATALOGUE.say(template, values) for template in said)
+    detail, remedy = (_CATALOGUE.render(template, values) for template in said)
     return Obstacle(code, str(subject), detail, remedy, cause, values)
 
 
 def rejection(key: str, values: Mapping[str, object]) -> str:
     """The sentence of a rejection, without its capital and its full stop."""
-    return _CATALOGUE.say(REJECTIONS[key], values)
+    return _CATALOGUE.render(REJECTIONS[key], values)
 
 
 def more(code: str, total: int, most: int, of: str = "partitions") -> tuple[Obstacle, ...]:
