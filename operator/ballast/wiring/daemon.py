@@ -27,7 +27,7 @@ from ballast.daemon.context.access import Tools
 from ballast.daemon.context.view import Board, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process import logs
-from ballast.daemon.process.logs import say
+from ballast.daemon.process.logs import log_event
 from ballast.daemon.process.parts import Outside, RunHooks
 from ballast.daemon.process.service import Service, ServiceParts, SettingsChange
 from ballast.errors import BallastError, Unavailable, UsageError
@@ -131,7 +131,7 @@ class Retries:
 
     def hear(self, operation: str, attempt: int, failure: BallastError, wait_s: float) -> None:
         """``RetryObserver``."""
-        say(
+        log_event(
             log,
             f"Asking for {operation} again in {wait_s:.1f} s (attempt {attempt} failed): {failure.message}",
             level=logging.WARNING,
@@ -180,7 +180,9 @@ def with_history(outside: Outside, settings: Settings, store: str, metrics: Metr
         if report.missing != gaps:
             gaps = report.missing
             for sentence in gaps or ("Samples are whole again: every figure that was asked for is there.",):
-                say(log, f"Sample: {sentence}" if gaps else sentence, level=logging.WARNING if gaps else logging.INFO)
+                log_event(
+                    log, f"Sample: {sentence}" if gaps else sentence, level=logging.WARNING if gaps else logging.INFO
+                )
 
     def fail() -> None:
         board.publish(sample_failures=(board.view.sample_failures or 0) + 1)
@@ -208,11 +210,11 @@ def with_history(outside: Outside, settings: Settings, store: str, metrics: Metr
             # A store that holds no model yet is how each begins; one that does not answer is trouble.
             level = logging.WARNING if isinstance(none_yet, Unavailable) else logging.INFO
             if without != before:
-                say(log, f"Planning without history: {without}", level=level)
+                log_event(log, f"Planning without history: {without}", level=level)
             return None
         finally:
             if before and not without:
-                say(log, "Planning by history again.")
+                log_event(log, "Planning by history again.")
 
     return replace(outside, on_state=sampler, loads=loads)
 

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from ballast.core.samples import Point
 from ballast.daemon.context.view import Board, CheckResult
 from ballast.daemon.observing.series import DAY_MS, Series
-from ballast.daemon.process.logs import say
+from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError
 from ballast.ports.time import Clock
 
@@ -100,7 +100,7 @@ class StoredSeries:
             self._problems[what] = ""
         now = self._problems[what]
         if now and now != before:
-            say(log, now, level=logging.WARNING)
+            log_event(log, now, level=logging.WARNING)
         told = " ".join(filter(None, self._problems.values()))
         if told != self._board.view.series_problem:
             self._board.publish(series_problem=told)

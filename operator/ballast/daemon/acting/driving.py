@@ -16,7 +16,7 @@ from ballast.core.plan import Plan
 from ballast.daemon.acting.run_views import changes, run_view, throttles_to_restore
 from ballast.daemon.context.view import SETTLING, CheckResult, RunView
 from ballast.daemon.process.health import RUN
-from ballast.daemon.process.logs import say
+from ballast.daemon.process.logs import log_event
 from ballast.daemon.process.loop import Heartbeat, HeartbeatClock
 from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver.driver import Driver
@@ -154,21 +154,23 @@ class DriverRunController:
             self._progress = event.progress
         elif isinstance(event, RunBegan):
             word = "goes on" if event.resumed else "begins"
-            say(log, f"Run {event.run.id} {word}: {event.run.intent}", run=event.run.id, moves=len(event.run.moves))
+            log_event(
+                log, f"Run {event.run.id} {word}: {event.run.intent}", run=event.run.id, moves=len(event.run.moves)
+            )
             if self._paused:
                 self._ask(Command.PAUSE)
         elif isinstance(event, MoveChanged):
             run = self._driver.run if self._driver else None
             tail = f": {event.detail}" if event.detail else ""
             sentence = f"{event.name} is {event.after.code}{tail}"
-            say(log, sentence, run=run.id if run else None, move=str(event.name), outcome=event.outcome or None)
+            log_event(log, sentence, run=run.id if run else None, move=str(event.name), outcome=event.outcome or None)
         elif isinstance(event, Refusing) and event.verdicts:
             self._note = str(event.verdicts[0])
             codes = sorted({verdict.code for verdict in event.verdicts})
             for code in codes:
                 self._parts.refused(code)
             run = self._driver.run if self._driver else None
-            say(
+            log_event(
                 log,
                 f"Held back: {event.verdicts[0]}",
                 run=run.id if run else None,
@@ -177,13 +179,13 @@ class DriverRunController:
             )
         elif isinstance(event, Paced):
             for line in event.pace.lines():
-                say(log, line)
+                log_event(log, line)
         elif isinstance(event, RunNote):
             self._note = str(event)
-            say(log, self._note)
+            log_event(log, self._note)
         elif isinstance(event, RunEnded):
             result = event.result
-            say(
+            log_event(
                 log,
                 f"Run {result.run_id} ended: {result.status}.",
                 run=result.run_id,
@@ -231,7 +233,7 @@ class DriverRunController:
         for run in driver.open_runs():
             driver.roll_back_if_asked(driver.resume(run))
         for setting in list_unrestored(driver.restore_throttles()):
-            say(log, f"Throttle not yet removed: {setting}", level=logging.WARNING)
+            log_event(log, f"Throttle not yet removed: {setting}", level=logging.WARNING)
 
     def _begin(self, carry: Callable[[Driver], None], driver: Driver, begun: RunView) -> None:
         if not self._busy.acquire(blocking=False):
@@ -273,11 +275,11 @@ class DriverRunController:
         try:
             carry(self._driver)
         except Fenced as lost:
-            say(log, f"The run is left to the process that acts now: {lost.message}", level=logging.WARNING)
+            log_event(log, f"The run is left to the process that acts now: {lost.message}", level=logging.WARNING)
         except Refused as refusal:
             if self._driver.run is not None or carry == self._resume_all:
                 return self._report_failure(refusal)
-            say(log, f"The run was not begun: {refusal}", level=logging.WARNING, failure=refusal.id)
+            log_event(log, f"The run was not begun: {refusal}", level=logging.WARNING, failure=refusal.id)
         except BallastError as failure:
             return self._report_failure(failure)
         except Exception:
@@ -289,7 +291,7 @@ class DriverRunController:
 
     def _report_failure(self, failure: BallastError) -> bool:
         """Tell why this attempt failed; the run is still in the journal, and the next attempt resumes it."""
-        say(log, f"The run is held up: {failure}", level=logging.WARNING, failure=failure.id)
+        log_event(log, f"The run is held up: {failure}", level=logging.WARNING, failure=failure.id)
         self._note = failure.message
         self._parts.failed(CheckResult.FAILED)
         return False

@@ -14,7 +14,7 @@ from ballast.daemon.acting.run_views import JournalView, ParsedJournal, journal_
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import BalanceView, Board, Role, SkippedRun
-from ballast.daemon.process.logs import say
+from ballast.daemon.process.logs import log_event
 from ballast.errors import AuthorizationFailed, JournalLost
 from ballast.ports.event_sink import ClusterEvent, EventSink
 from ballast.ports.journal import Journal, Record
@@ -107,7 +107,9 @@ class JournalReader:
 
     def tell_loss(self, lost: JournalLost) -> None:
         """Say once, where people look, that the journal is not what was written to it."""
-        say(log, f"The journal is gone ({lost.how}): {lost}", level=logging.WARNING, failure=lost.id, how=lost.how)
+        log_event(
+            log, f"The journal is gone ({lost.how}): {lost}", level=logging.WARNING, failure=lost.id, how=lost.how
+        )
         self.event_sink(ClusterEvent(reason="JournalLost", sentence=lost.message, warning=True))
         self.board.tell_journal(readable=False)
 

@@ -23,7 +23,7 @@ from ballast.daemon.acting.situation import Permissions
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Answer, BalanceView, Board, MoveView, PlanView, Role
 from ballast.daemon.observing.reading import Reading
-from ballast.daemon.process.logs import say
+from ballast.daemon.process.logs import log_event
 from ballast.errors import Refused
 from ballast.executor.driver.pace import Pace, first_pace
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -127,7 +127,7 @@ class Proposals:
             )
             if proposal.approved_by is None:
                 self._forget_approval(kind)
-            say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
+            log_event(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
             if self._wants_approval(proposal) and verdict.may_start(approved=True):
                 self.event_sink(ClusterEvent(reason="ApprovalPending", sentence=_waits(proposal)))
         self.by_kind[kind] = proposal
@@ -241,7 +241,7 @@ class Proposals:
         self._forget_approval(kind)
         self.runs.note_start(kind, run, self.clock.now_ms())
         by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
-        say(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
+        log_event(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
         self.publish(run=self.access.unfinished_run(), balance=BalanceView())
         sentence = f"Run {run} started{by}: {outline(proposal.plan)}."
         self.event_sink(ClusterEvent(reason="RunStarted", sentence=sentence))

@@ -20,7 +20,7 @@ from ballast.daemon.acting.situation import Permissions
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import ANSWERS_KEPT, SETTLING, Board, Role
 from ballast.daemon.planning.asking import AskedPlans
-from ballast.daemon.process.logs import say
+from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError, Refused
 from ballast.executor.journal.answers import RequestAnswer, answer_done, answer_expired
 from ballast.executor.journal.pause import pause_of, pause_record, resume_records
@@ -87,7 +87,7 @@ class Requests:
         self._forget_sent()
         while not self.inbox.empty():
             request = self.inbox.get_nowait()
-            say(log, str(self.answer(request)), request=request.id, by=request.by)
+            log_event(log, str(self.answer(request)), request=request.id, by=request.by)
             answered += 1
         if self.access.journal is not None and self.access.reading is not None and self._answers():
             for request in [r for r in self.access.reading.requests() if r.answer is None and r.kind in self._kinds()]:
@@ -97,7 +97,7 @@ class Requests:
                 if not self._answers() and request.kind != "take-over":
                     break  # It was given up on the way, and then this decision is not in the journal: its next holder decides.
                 self.access.journal.answer(request.id, outcome.sentence, refused=outcome.refused)
-                say(log, str(outcome), request=request.id, by=request.by)
+                log_event(log, str(outcome), request=request.id, by=request.by)
                 answered += 1
                 if self.access.release_for:
                     # Only now: it takes a while, and the lock check, which gives the lock up, does not wait for the answer.
@@ -160,7 +160,7 @@ class Requests:
         new = skipped.keys() - self._told
         self._told = set(skipped)
         if new:
-            say(
+            log_event(
                 log,
                 f"{human_many(len(new), 'request')} in the journal cannot be read and will not be answered: "
                 f"{human_names(sorted(new))}. {skipped[min(new)]}",

@@ -19,7 +19,7 @@ from ballast.daemon.acting.run_views import run_view
 from ballast.daemon.acting.runs import Runs, acts_key
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board, LockView, Role
-from ballast.daemon.process.logs import say
+from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Refused, Unavailable
 from ballast.executor.journal.pause import Pause, pause_record
 from ballast.executor.journal.records import load_open_runs, names_in_flight
@@ -238,7 +238,7 @@ class Lock:
             return
         journal.append([pause_record(Pause(by=PAUSED_BY, since_ms=restart.at_ms, reason=LOST))])
         sentence = f"The journal was deleted while no process ran that remembered it, and {restart.by} began an empty one. {LOOK}"
-        say(log, sentence, level=logging.WARNING)
+        log_event(log, sentence, level=logging.WARNING)
         self.event_sink(ClusterEvent(reason="JournalLost", sentence=sentence, warning=True))
 
     def _reserved_for(self) -> str:
@@ -253,7 +253,7 @@ class Lock:
     def _step_down(self, why: str, *, asked: bool = False) -> None:
         if self.board.view.role is Role.LEADER:
             sentence = f"No longer the lock's holder: {why}"
-            say(log, sentence, level=logging.INFO if asked else logging.WARNING)
+            log_event(log, sentence, level=logging.INFO if asked else logging.WARNING)
             self.event_sink(
                 ClusterEvent(reason="LockReleased" if asked else "LockLost", sentence=sentence, warning=not asked)
             )

@@ -1,6 +1,6 @@
 """Structured logs: JSON lines in a pod, readable lines on a terminal; the same facts in both.
 
-A decision is one line: a sentence for people and fields for machines (``say(log, "…", run="…", move="…")``).
+A decision is one line: a sentence for people and fields for machines (``log_event(log, "…", run="…", move="…")``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ballast.daemon.acting.policy import LogPolicy
 _FIELDS = "ballast_fields"
 
 
-def say(log: logging.Logger, sentence: str, /, *, level: int = logging.INFO, **fields: Any) -> None:
+def log_event(log: logging.Logger, sentence: str, /, *, level: int = logging.INFO, **fields: Any) -> None:
     """Log one sentence with its fields; ``None`` fields are left out."""
     log.log(level, "%s", sentence, extra={_FIELDS: {k: v for k, v in fields.items() if v is not None}})
 

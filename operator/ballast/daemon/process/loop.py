@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ballast.daemon.context.view import CheckReport, CheckResult
-from ballast.daemon.process.logs import say
+from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError
 from ballast.ports.time import Clock
 
@@ -156,7 +156,7 @@ class Loop:
             sentence = entry.check.perform()
         except BallastError as failure:
             result, sentence = CheckResult.FAILED, str(failure)
-            say(log, sentence, level=logging.WARNING, check=entry.check.name, failure=failure.id)
+            log_event(log, sentence, level=logging.WARNING, check=entry.check.name, failure=failure.id)
         except Exception as bug:
             result = CheckResult.BUG
             sentence = f"A bug in Ballast: {type(bug).__name__}. Nothing more was done; see the log."
@@ -169,7 +169,7 @@ class Loop:
             every_s if ok else min(max(entry.check.max_backoff_s, every_s), every_s * 2 ** min(entry.failures, 10))
         )
         entry.due_s = max(began_s + pause_s, ended_s)
-        say(log, sentence, level=logging.DEBUG, check=entry.check.name, duration_s=round(ended_s - began_s, 3))
+        log_event(log, sentence, level=logging.DEBUG, check=entry.check.name, duration_s=round(ended_s - began_s, 3))
         self.report(
             entry.check.name,
             CheckReport(

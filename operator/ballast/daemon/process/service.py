@@ -21,7 +21,7 @@ from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.observing.log_ends import LogEndReader
 from ballast.daemon.planning.background import Background
 from ballast.daemon.process import health
-from ballast.daemon.process.logs import say
+from ballast.daemon.process.logs import log_event
 from ballast.daemon.process.loop import Check, Heartbeat, Loop
 from ballast.daemon.process.parts import Loops, Outside, assemble
 from ballast.daemon.web.actions import Desk
@@ -129,7 +129,7 @@ class Service:
     def run(self) -> None:
         """Serve and check until ``stop``; then leave within the grace period."""
         self.web.start()
-        say(
+        log_event(
             log,
             f"Listening on {self.web.scheme}://{self.web.host}:{self.web.port}/",
             host=self.web.host,
@@ -192,7 +192,7 @@ class Service:
         if state.ok or self.given.start_anew is None:
             return state.sentence
         sentence = f"{state.sentence} The process restarts itself and resumes from the journal."
-        say(log, sentence, level=logging.ERROR)
+        log_event(log, sentence, level=logging.ERROR)
         self.given.outside.event_sink(ClusterEvent(reason="DaemonStuck", sentence=sentence, warning=True))
         self.given.start_anew()
         return sentence
@@ -232,7 +232,7 @@ class Service:
         self.metrics.checks.labels(name, report.result.value).inc()
         self.metrics.durations.labels(name).observe(report.duration_s)
         if report.ok and (before is None or before.sentence != report.sentence):
-            say(log, report.sentence, check=name)
+            log_event(log, report.sentence, check=name)
 
     def _web_parts(self) -> WebParts:
         web, board, clock = self.given.web, self.board, self.clock
@@ -262,7 +262,7 @@ class Service:
         grace_s = self.policy.now.stop.grace_s
         threading.Event().wait(grace_s)
         if self.given.end_now is not None:
-            say(
+            log_event(
                 log,
                 f"Not stopped within {human_time(grace_s)} (stop.grace_s): the process ends now. "
                 "The lock expires by itself, and the next start resumes what is open.",
@@ -275,7 +275,7 @@ class Service:
         access, stop = self.parts.access, self.policy.now.stop
         held = self.board.view.role is Role.LEADER
         self.board.set_role(Role.STOPPING)
-        say(log, "Stopping: nothing new is decided.")
+        log_event(log, "Stopping: nothing new is decided.")
         access.stop(wait_s=max(0.0, stop.grace_s - 2 * _JOIN_S) if stop.wait_for_moves else 0.0)
         for thread in threads:
             # A standby may be waiting for the lease to run out; it is not waited for, and gives up what it gets.
@@ -284,6 +284,6 @@ class Service:
             try:
                 access.journal.release()
             except BallastError as failure:
-                say(log, f"The lock was not released and expires by itself: {failure}", level=logging.WARNING)
+                log_event(log, f"The lock was not released and expires by itself: {failure}", level=logging.WARNING)
         self.web.stop()
-        say(log, "Stopped.")
+        log_event(log, "Stopped.")

@@ -16,7 +16,7 @@ from typing import Final
 
 from starlette.exceptions import HTTPException
 
-from ballast.daemon.process.logs import say
+from ballast.daemon.process.logs import log_event
 from ballast.daemon.web.requests import Body, CancelRequest
 from ballast.errors import BallastError
 from ballast.ports.journal import Request
@@ -58,7 +58,7 @@ class Desk:
         self._unreadable = ""
         """Why the token file could not be read, as last said."""
         if token_file is not None and (closed := self.closed):
-            say(log, f"The page is read-only: {closed}.", level=logging.WARNING)
+            log_event(log, f"The page is read-only: {closed}.", level=logging.WARNING)
 
     @property
     def closed(self) -> str:
@@ -73,7 +73,7 @@ class Desk:
         """Who asks; raises unless the request carries an operator's token.  Each refusal is in the audit log."""
         person = self._person(headers, kind)
         if person.role != OPERATOR:
-            say(log, f"Refused to {kind}: {person.name} is a viewer.", level=logging.WARNING, by=person.name)
+            log_event(log, f"Refused to {kind}: {person.name} is a viewer.", level=logging.WARNING, by=person.name)
             raise HTTPException(403, "This token may look and not act.")
         return person
 
@@ -95,10 +95,10 @@ class Desk:
         if not known:
             # A page that was just opened has no token yet: that is no attempt.
             if offered or kind != READ:
-                say(log, f"Refused to {kind}: no token, or a wrong one.", level=logging.WARNING)
+                log_event(log, f"Refused to {kind}: no token, or a wrong one.", level=logging.WARNING)
             raise HTTPException(401, "The token is missing or wrong.", headers={"WWW-Authenticate": "Bearer"})
         if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
-            say(log, f"Refused to {kind}: the request comes from another site.", level=logging.WARNING)
+            log_event(log, f"Refused to {kind}: the request comes from another site.", level=logging.WARNING)
             raise HTTPException(403, "Requests from other sites are refused.")
         return known[0]
 
@@ -112,7 +112,7 @@ class Desk:
         try:
             self._submit(request)
         except BallastError as failure:
-            say(
+            log_event(
                 log,
                 f"{by} asked to {kind} and was refused: {failure}",
                 level=logging.WARNING,
@@ -120,7 +120,7 @@ class Desk:
                 by=by,
             )
             raise HTTPException(409, str(failure)) from failure
-        say(log, f"{by} asked to {kind}.", request=request.id, by=by, **request.body)
+        log_event(log, f"{by} asked to {kind}.", request=request.id, by=by, **request.body)
         return request.id
 
     def _people(self) -> list[Person]:
@@ -145,7 +145,7 @@ class Desk:
             "it is not text" if isinstance(failure, UnicodeDecodeError) else (failure.strerror or str(failure)).lower()
         )
         if why != self._unreadable:
-            say(
+            log_event(
                 log,
                 f"The token file {self._token_file} cannot be read, so no user may act: {why}.",
                 level=logging.WARNING,
@@ -155,7 +155,7 @@ class Desk:
     def _say_refused(self, lines: list[int]) -> None:
         """Once, until other lines are refused; the text of a line may be a token, and stays out."""
         for line in [n for n in lines if n not in self._refused]:
-            say(
+            log_event(
                 log,
                 f"Line {line} of the token file is ignored: it is not NAME ROLE TOKEN with the role {OPERATOR} or {VIEWER} "
                 f"and a token of at least {LEAST_TOKEN} characters.",
