@@ -11,7 +11,7 @@ from ballast.app.change import settled_snapshot
 from ballast.app.journal_reading import read_drained, refuse_filling
 from ballast.app.replan import replan
 from ballast.app.runs import Session
-from ballast.app.teller import Say
+from ballast.app.teller import OnLine
 from ballast.core.cluster import ClusterState
 from ballast.core.guards.drift import drift, keep_valid
 from ballast.core.plan import Plan, work
@@ -40,13 +40,13 @@ class Applied:
 
 def apply(session: Session, text: str, source: str, policy: ExecutionPolicy, on_drift: OnDrift) -> Applied | None:
     """Carry out the plan in this text (a plan file, or Kafka's reassignment JSON); None where nothing is to be done."""
-    opened, say = session.opened, session.teller.say
+    opened, on_line = session.opened, session.teller.show_line
     state = opened.cluster.snapshot()
-    drained = read_drained(opened, state, say)
-    plan = fit(read_plan(text, source, state), state, on_drift, drained, say)
+    drained = read_drained(opened, state, on_line)
+    plan = fit(read_plan(text, source, state), state, on_drift, drained, on_line)
     refuse_filling(plan, drained)
     if plan.is_empty:
-        say("Nothing to do: the cluster already is as the plan wants it.")
+        on_line("Nothing to do: the cluster already is as the plan wants it.")
         return None
     require_rates(policy, plan.moves, [b.id for b in state.brokers])
     session.tell_pace(state, plan, policy)
@@ -74,17 +74,17 @@ def is_stock(text: str) -> bool:
     return isinstance(document, dict) and "partitions" in document and not is_plan(document)
 
 
-def fit(plan: Plan, state: ClusterState, on_drift: OnDrift, drained: Iterable[int], say: Say) -> Plan:
+def fit(plan: Plan, state: ClusterState, on_drift: OnDrift, drained: Iterable[int], on_line: OnLine) -> Plan:
     """Refuse a plan that was made for another picture, make it again, or keep what of it still holds."""
     require_cluster(plan, state)
     found = drift(plan, state)
     if found.same_fingerprint and not found.recreated:
         return plan
     if not found.touches_plan:
-        say(f"The cluster has changed since the plan was made: {found.explain()}. The plan still holds.")
+        on_line(f"The cluster has changed since the plan was made: {found.explain()}. The plan still holds.")
         return plan
     if found.all_done:
-        say(f"The plan has been carried out already: {human_many(len(plan.moves), 'partition')} as it wants them.")
+        on_line(f"The plan has been carried out already: {human_many(len(plan.moves), 'partition')} as it wants them.")
         return keep_valid(plan, found, state)
     if on_drift == "refuse":
         raise Refused(
@@ -92,10 +92,10 @@ def fit(plan: Plan, state: ClusterState, on_drift: OnDrift, drained: Iterable[in
             hint="Give --on-drift replan to plan the same again now, or --on-drift fit to carry out the part that still holds.",
         )
     if on_drift == "replan":
-        say(f"The cluster has changed since the plan was made: {found.explain()}.")
-        return replan(plan, state, drained, say)
+        on_line(f"The cluster has changed since the plan was made: {found.explain()}.")
+        return replan(plan, state, drained, on_line)
     kept = keep_valid(plan, found, state)
-    say(
+    on_line(
         f"The cluster has changed: {found.explain()}. "
         f"Of the plan's {human_many(len(plan.moves), 'move')} {len(kept.moves)} can still be made."
     )

@@ -10,7 +10,7 @@ from typing import Final
 
 from ballast.app.journal_reading import read_drained
 from ballast.app.runs import Session, require_not_paused
-from ballast.app.teller import Say
+from ballast.app.teller import OnLine
 from ballast.core.cluster import ClusterState
 from ballast.core.named_brokers import NamedBrokers
 from ballast.core.plan import Plan
@@ -55,7 +55,7 @@ def decommission(
         with begin() as session:
             state = session.opened.cluster.snapshot()
             if retiring is None:
-                drained = read_drained(session.opened, state, session.teller.say)
+                drained = read_drained(session.opened, state, session.teller.show_line)
                 retiring = _Retiring(named.among(state.broker_index), policy.with_drained(drained), follow_s)
             step = retiring.next_step(state)
             if not retiring.agreed and step.phase in {*COPIES, DecommissionPhase.WAITING}:
@@ -69,7 +69,7 @@ def decommission(
                     return left
                 continue
             if step.phase in COPIES and step.plan is not None:
-                session.teller.say(step.sentence)
+                session.teller.show_line(step.sentence)
                 result = session.carry_out(step.plan, execution)
                 if result.exit_code != 0:
                     return result
@@ -78,7 +78,7 @@ def decommission(
         if step.phase is DecommissionPhase.STUCK:
             remedy = step.plan.obstacles[0].remedy if step.plan is not None and step.plan.obstacles else None
             raise Infeasible(step.sentence, hint=remedy or None)
-        if not retiring.wait(step, session.teller.say):
+        if not retiring.wait(step, session.teller.show_line):
             return BrokersEmpty(retiring.brokers, step.sentence)
 
 
@@ -121,15 +121,15 @@ class _Retiring:
             return step.sentence + _bytes(step)
         return f"{step.sentence} {data.then}{_bytes(data)}"
 
-    def wait(self, step: Step, say: Say) -> bool:
+    def wait(self, step: Step, on_line: OnLine) -> bool:
         """Look again later?  Waits while there is a reason to; raises when it has lasted too long."""
         now = time.monotonic()
         if self._idle_since_s is None:
             self._idle_since_s = now
             if step.phase is DecommissionPhase.WAITING:
-                say(f"{step.sentence} Waiting for it to end.")
+                on_line(f"{step.sentence} Waiting for it to end.")
             elif self.follow_s:
-                say(f"{step.sentence} Following what lands on it for another {self.follow_s:.0f} s.")
+                on_line(f"{step.sentence} Following what lands on it for another {self.follow_s:.0f} s.")
         waited = now - self._idle_since_s
         if step.phase is DecommissionPhase.WAITING:
             if waited >= PATIENCE_S:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ballast.app.journal_reading import read_drained
 from ballast.app.runs import Session
-from ballast.app.teller import Say
+from ballast.app.teller import OnLine
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.leadership import elections, imbalance
@@ -51,18 +51,18 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
     ``percentage`` is the imbalance to tolerate, None for the cluster's own.
     """
     state = session.opened.cluster.snapshot(log_dirs=False, configs=asked.over_the_threshold and percentage is None)
-    say = session.teller.say
+    on_line = session.teller.show_line
     preferred = asked.brokers.among(state.broker_index)
     if asked.over_the_threshold:
-        names = over_threshold(state, percentage, say)
+        names = over_threshold(state, percentage, on_line)
     else:
         names = electable(state, choose(state, asked), preferred, unclean=asked.unclean)
     if not asked.unclean:
-        drained = read_drained(session.opened, state, say)
+        drained = read_drained(session.opened, state, on_line)
         _refuse_drained(preferred & drained)
-        names = without_drained(state, names, policy.with_drained(drained).draining, say)
+        names = without_drained(state, names, policy.with_drained(drained).draining, on_line)
     if not names:
-        say(
+        on_line(
             "Nothing to elect: no broker is over the threshold with partitions that can be elected; --all elects the others."
             if asked.over_the_threshold
             else "Nothing to elect: every partition asked for has the leader it should have."
@@ -88,12 +88,12 @@ def _refuse_drained(brokers: frozenset[int]) -> None:
         )
 
 
-def over_threshold(state: ClusterState, given: float | None, say: Say) -> list[TopicPartition]:
+def over_threshold(state: ClusterState, given: float | None, on_line: OnLine) -> list[TopicPartition]:
     """What the controller would elect: whatever can be elected on the brokers that are over the percentage."""
     limit = imbalance_percentage(state, given)
     origin = " (the cluster's own setting)" if limit.origin == CLUSTER else ""
     over = imbalance(state, limit.value).over_ids
-    say(f"Over {limit.value:g} %{origin}: {', '.join(f'broker {b}' for b in over) or 'no broker'}.")
+    on_line(f"Over {limit.value:g} %{origin}: {', '.join(f'broker {b}' for b in over) or 'no broker'}.")
     return [name for batch in elections(state, limit.value) for name in batch]
 
 
@@ -129,7 +129,7 @@ def electable(
 
 
 def without_drained(
-    state: ClusterState, names: list[TopicPartition], draining: frozenset[int], say: Say
+    state: ClusterState, names: list[TopicPartition], draining: frozenset[int], on_line: OnLine
 ) -> list[TopicPartition]:
     """The partitions whose preferred leader is no drained broker, which would lose it again; tells of the others.
 
@@ -139,5 +139,5 @@ def without_drained(
     kept = [n for n in names if int(led[state.index[n]]) < 0 or int(preferred[state.index[n]]) not in draining]
     if len(kept) < len(names):
         homes = sorted({int(preferred[state.index[n]]) for n in names} & draining)
-        say(f"{human_elections(len(names) - len(kept))} left out, to {human_brokers(homes)}: drained.")
+        on_line(f"{human_elections(len(names) - len(kept))} left out, to {human_brokers(homes)}: drained.")
     return kept

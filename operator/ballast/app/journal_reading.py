@@ -19,13 +19,13 @@ from ballast.wiring.throttles import HeldSettings, held_settings
 
 if TYPE_CHECKING:
     # It brings what a run is shown with, which a reading does without.
-    from ballast.app.teller import Say
+    from ballast.app.teller import OnLine
 
 JOURNAL_WAIT_S: Final = 10.0
 """How long the journal is waited for."""
 
 
-def read_held(opened: OpenCluster, state: ClusterState, say: Say) -> HeldSettings:
+def read_held(opened: OpenCluster, state: ClusterState, on_line: OnLine) -> HeldSettings:
     """Throttles of runs and of people, and drained brokers; ``drains`` is None where the journal did not tell."""
     row = state.index.get(TopicPartition(JOURNAL_TOPIC, 0))
     if row is None and opened.journal_file is None:
@@ -38,7 +38,7 @@ def read_held(opened: OpenCluster, state: ClusterState, say: Say) -> HeldSetting
             raise Unavailable(f"{JOURNAL_TOPIC} has no leader that answers.")
         return held_settings(opened, timeout_s=JOURNAL_WAIT_S)
     except BallastError as failure:
-        say(f"Throttles of runs and drained brokers are not known: {failure.message}")
+        on_line(f"Throttles of runs and drained brokers are not known: {failure.message}")
         return HeldSettings(frozenset(), frozenset(), None)
 
 
@@ -52,11 +52,11 @@ def journal_state(opened: OpenCluster, state: ClusterState, held: HeldSettings) 
     return JournalState.KEPT if held.restart is None else JournalState.BEGUN_AGAIN
 
 
-def read_drained(opened: OpenCluster, state: ClusterState, say: Say) -> frozenset[int]:
+def read_drained(opened: OpenCluster, state: ClusterState, on_line: OnLine) -> frozenset[int]:
     """Brokers that people drain through the daemon, each told: no plan may fill them."""
-    drains = read_held(opened, state, say).drains or ()
+    drains = read_held(opened, state, on_line).drains or ()
     for drain in drains:
-        say(
+        on_line(
             f"Drain of broker {drain.broker} ({drain.by}): it takes no replica until: ballast drains end {drain.broker}"
         )
     return frozenset(drain.broker for drain in drains)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from ballast.app.teller import Say
+from ballast.app.teller import OnLine
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Move, Plan
 from ballast.core.planner import Loads
@@ -22,7 +22,7 @@ SHOWN: Final = 5
 """Moves of each kind of difference that are named."""
 
 
-def replan(plan: Plan, state: ClusterState, drained: Iterable[int], say: Say) -> Plan:
+def replan(plan: Plan, state: ClusterState, drained: Iterable[int], on_line: OnLine) -> Plan:
     """What the planner answers now to what this plan was made for; the difference is told on the way.
 
     ``drained`` are the brokers that people drain now.
@@ -44,7 +44,7 @@ def replan(plan: Plan, state: ClusterState, drained: Iterable[int], say: Say) ->
         first = made.obstacles[0]
         raise Infeasible(f"Planned again, {first.subject}: {first.detail}.", hint=first.remedy or None)
     for line in difference(plan, made):
-        say(line)
+        on_line(line)
     return made
 
 

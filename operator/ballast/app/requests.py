@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Final
 
-from ballast.app.teller import Say
+from ballast.app.teller import OnLine
 from ballast.errors import Refused
 from ballast.ports.journal import Journal, Request
 from ballast.wiring.journal import this_process
@@ -16,7 +16,7 @@ ANSWER_WITHIN_S: Final = 20.0
 LOOK_S: Final = 0.5
 
 
-def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str, say: Say) -> str | None:
+def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str, on_line: OnLine) -> str | None:
     """Leave a request for the process that holds the lock; its answer, None when there is none, or it does not answer.
 
     Raises ``Refused`` with what it says where it refuses: then nothing was done.
@@ -27,7 +27,7 @@ def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str, say:
     request_id = uuid.uuid4().hex
     by = this_process(f"ballast {kind}").description
     log.request(Request(request_id, kind, by, time.time_ns() // 1_000_000, body))
-    say(f"Requested from {holder.description}: {what}.")
+    on_line(f"Requested from {holder.description}: {what}.")
     deadline = time.monotonic() + ANSWER_WITHIN_S
     while time.monotonic() < deadline:
         for request in log.requests():
@@ -36,5 +36,5 @@ def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str, say:
                     raise Refused(f"{holder.description} refuses to {what}: {request.answer}")
                 return request.answer
         time.sleep(LOOK_S)
-    say("No answer.")
+    on_line("No answer.")
     return None

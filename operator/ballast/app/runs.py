@@ -50,7 +50,7 @@ class Session:
             lock_wait_s=self.lock_wait_s,
             take_over=self.take_over,
             is_follower=is_follower,
-            say=self.teller.say,
+            on_line=self.teller.show_line,
         )
 
     def tell_pace(self, state: ClusterState, plan: Plan, policy: ExecutionPolicy) -> None:
@@ -61,10 +61,10 @@ class Session:
         if not any(m.adding for m in plan.moves):
             return
         if not policy.throttled:
-            self.teller.say(UNTHROTTLED)
+            self.teller.show_line(UNTHROTTLED)
         elif self.teller.asks:
             for line in (*foreseen_pace(self.opened.cluster, state, plan, policy).lines(), CHANGE):
-                self.teller.say(line)
+                self.teller.show_line(line)
 
     def carry_out(self, plan: Plan, policy: ExecutionPolicy, *, unclean: bool = False) -> RunResult:
         """Carry out a plan after whatever an earlier process left open; the result of that where it was left again."""
@@ -96,16 +96,16 @@ class Session:
     def resume(self, run_id: str | None = None, *, give_up_after_s: float | None = None) -> int:
         """Go on with a run that was left, or with all, and restore throttles; the exit code of the last that did not end well."""
         if is_settled(self.opened, self.journal):
-            self.teller.say("No run is open.")
+            self.teller.show_line("No run is open.")
             return 0
         with self.writer(is_follower=True) as own:
             if give_up_after_s is not None:
                 own.driver.give_up_after(give_up_after_s)
             open_runs = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
             if not open_runs:
-                self.teller.say("No run is open.")
+                self.teller.show_line("No run is open.")
                 for setting in list_unrestored(own.driver.restore_throttles()):
-                    self.teller.say(f"Throttle not yet removed: {setting}")
+                    self.teller.show_line(f"Throttle not yet removed: {setting}")
             code = 0
             for run in open_runs:
                 code = self.resume_run(own, run).exit_code or code
@@ -135,7 +135,7 @@ class Session:
     def _finish_open_runs(self, own: Writer) -> RunResult | None:
         """Finish the runs that an earlier process left, oldest first; the result of one that was left again."""
         for run in own.driver.open_runs():
-            self.teller.say(f"Run {run.id} ({run.intent}) is still open; it is finished first.")
+            self.teller.show_line(f"Run {run.id} ({run.intent}) is still open; it is finished first.")
             result = self.resume_run(own, run)
             if result.exit_code == Interrupted.exit_code:
                 return result

@@ -29,7 +29,7 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
     try:
         run = _run_of(log, run_id)
         if run is None:
-            session.teller.say("No run is open.")
+            session.teller.show_line("No run is open.")
             return 0
         if run.ended and command is Command.CANCEL:
             return _too_late(session, run)
@@ -40,12 +40,12 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
             )
         if command is Command.ROLLBACK:
             state = session.opened.cluster.snapshot(configs=False)
-            session.teller.say(f"{rollback_outline(run, state)}.")
+            session.teller.show_line(f"{rollback_outline(run, state)}.")
         session.teller.confirm(f"{_VERBS[command]} run {run.id} ({run.intent})?")
         what = f"{command.value} run {run.id}"
-        told = None if run.ended else ask_holder(log, command.value, {"run": run.id}, what, session.teller.say)
+        told = None if run.ended else ask_holder(log, command.value, {"run": run.id}, what, session.teller.show_line)
         if told is not None:
-            session.teller.say(f"Answer: {told}. Follow it with: ballast runs show {run.id}")
+            session.teller.show_line(f"Answer: {told}. Follow it with: ballast runs show {run.id}")
             return 0
     finally:
         log.close()
@@ -86,5 +86,7 @@ def _stop_here(session: Session, command: Command, run_id: str) -> int:
 
 
 def _too_late(session: Session, run: Run) -> int:
-    session.teller.say(f"Run {run.id} has ended already ({run.status.value}); ballast rollback {run.id} would undo it.")
+    session.teller.show_line(
+        f"Run {run.id} has ended already ({run.status.value}); ballast rollback {run.id} would undo it."
+    )
     return 0

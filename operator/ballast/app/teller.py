@@ -10,7 +10,7 @@ from ballast.executor.driver.events import Listener, RunResult
 if TYPE_CHECKING:
     from ballast.executor.driver.driver import Driver
 
-Say: TypeAlias = Callable[[str], None]
+OnLine: TypeAlias = Callable[[str], None]
 """Takes a line for a person."""
 
 
@@ -30,8 +30,8 @@ class Teller(Protocol):
         """Is a person asked, who reads what is told before that?"""
         ...
 
-    def say(self, line: str) -> None:
-        """Tell a line of the story."""
+    def show_line(self, line: str) -> None:
+        """Show a line to people."""
         ...
 
     def confirm(self, question: str) -> None:

@@ -46,7 +46,7 @@ class Terminal:
         """Without ``--yes`` the user is asked."""
         return not self.yes
 
-    def say(self, line: str) -> None:
+    def show_line(self, line: str) -> None:
         """On stderr."""
         say(line)
 

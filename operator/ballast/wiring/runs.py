@@ -90,11 +90,11 @@ def writer(
     lock_wait_s: float = 20.0,
     take_over: bool = False,
     is_follower: bool = False,
-    say: Callable[[str], None] | None = None,
+    on_line: Callable[[str], None] | None = None,
 ) -> Iterator[Writer]:
     """Become the writer for as long as the block lasts; raises ``LockHeld`` naming who is.
 
-    ``say`` hears whose lock it is that is waited for, before the wait.
+    ``on_line`` hears whose lock it is that is waited for, before the wait.
 
     ``take_over`` asks the holder to release the lock first: a daemon does within seconds, leaves its run as it is, and will acquire the lock again.
     """
@@ -103,16 +103,16 @@ def writer(
     try:
         me = this_process(command, is_follower=is_follower)
         request_id = request_release(log, me.description, wait_s=lock_wait_s) if take_over else None
-        if say is not None and lock_wait_s > 0 and (holder := _known_holder(log)) is not None:
-            say(f"Waiting up to {lock_wait_s:g} s for the lock of this cluster, which {holder.description} holds.")
+        if on_line is not None and lock_wait_s > 0 and (holder := _known_holder(log)) is not None:
+            on_line(f"Waiting up to {lock_wait_s:g} s for the lock of this cluster, which {holder.description} holds.")
         log.acquire(me, wait_s=lock_wait_s)
         if request_id is not None:
             _answer_own(log, request_id)
         records = log.read()
         if listener is not None and find_restart(records) is not None:
             listener.hear(RunNote("journal-begun-again"))
-        if say is not None and is_paused(records):
-            say("Ballast is paused on the page; this command goes on all the same.")
+        if on_line is not None and is_paused(records):
+            on_line("Ballast is paused on the page; this command goes on all the same.")
     except BaseException:
         log.close()
         raise

@@ -31,7 +31,7 @@ def test_a_pause_during_one_step_holds_the_next(monkeypatch: pytest.MonkeyPatch)
 
     @contextmanager
     def begin() -> Iterator[Session]:
-        teller = SimpleNamespace(say=lambda _: None, confirm=lambda _: None)
+        teller = SimpleNamespace(show_line=lambda _: None, confirm=lambda _: None)
         opened = SimpleNamespace(cluster=SimpleNamespace(snapshot=lambda: state))
         session = SimpleNamespace(
             opened=opened, teller=teller, carry_out=carry_out, finish_open_runs=lambda: None, tell_pace=lambda *_: None

@@ -29,7 +29,7 @@ def test_a_command_says_whose_lock_it_waits_for(tmp_path: Path, monkeypatch: pyt
     journal_of().acquire(other)
     opened = OpenCluster.__new__(OpenCluster)
     for wait_s in (0.0, 0.1):
-        with pytest.raises(LockHeld), writer(opened, command="ballast apply", lock_wait_s=wait_s, say=said.append):
+        with pytest.raises(LockHeld), writer(opened, command="ballast apply", lock_wait_s=wait_s, on_line=said.append):
             pass
     assert said == [f"Waiting up to 0.1 s for the lock of this cluster, which {other.description} holds."]
 
