@@ -7,5 +7,5 @@ import shutil
 from ballast.pipeline.session import DELTA_LOCK, spark_jars
 from ballast.sandbox.jars import ensure_jars
 
-for jar in ensure_jars(DELTA_LOCK, say=print):
+for jar in ensure_jars(DELTA_LOCK, on_line=print):
     shutil.copy(jar, spark_jars())

@@ -43,7 +43,7 @@ class SharedClusters:
         """The cluster, started if it does not run."""
         key = (fixture, spec.security)
         if key not in self._running:
-            self._running[key] = Sandbox.up(spec, say=say)
+            self._running[key] = Sandbox.up(spec, on_line=say)
         return self._running[key]
 
     def keep(self, fixtures: Collection[str]) -> None:
@@ -104,7 +104,7 @@ def own_cluster() -> Iterator[ClusterFactory]:
     with ExitStack() as stack:
 
         def start(**spec: object) -> Sandbox:
-            return stack.enter_context(Sandbox.up(SandboxSpec(**spec), say=say))  # type: ignore[arg-type]
+            return stack.enter_context(Sandbox.up(SandboxSpec(**spec), on_line=say))  # type: ignore[arg-type]
 
         yield start
 

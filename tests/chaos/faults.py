@@ -39,7 +39,7 @@ class Faults:
     person: Person
     health: Health
     credentials: Credentials | None
-    say: Callable[[str], None]
+    on_line: Callable[[str], None]
     deeds: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="person"))
     """A person does one thing after the other, and waits for a hurt cluster while the other faults go on."""
     gave_up: list[Violation] = field(default_factory=list)
@@ -105,7 +105,7 @@ class Faults:
         """
         for broker, runs in self.sandbox.running().items():
             if not runs and not hurt(str(broker)):
-                self.say(f"  broker {broker} had ended, and is started")
+                self.on_line(f"  broker {broker} had ended, and is started")
                 self._start(broker)
                 self.health.returns(broker)
 
@@ -134,7 +134,7 @@ class Faults:
 
     def _controller_signal(self, hurt: signal.Signals, heal: Callable[[str], object]) -> Heal:
         name = self._controller()
-        self.say(f"  it is {name}")
+        self.on_line(f"  it is {name}")
         self.health.controller_fails()
         self.sandbox.signal(name, hurt)
 
@@ -183,7 +183,7 @@ class Faults:
     def clock_step(self, step: Step) -> None:
         """Its wall clock jumps, and stays off until the next step."""
         off_s = Random(step.draw).choice(CLOCK_STEPS_S)
-        self.say(f"  by {off_s:+.0f} s")
+        self.on_line(f"  by {off_s:+.0f} s")
         self.daemons.step_clock(step.target, off_s)
 
     def credentials_rotated(self, step: Step) -> Heal:
@@ -250,7 +250,7 @@ class Faults:
         try:
             admin.delete_topics([JOURNAL_TOPIC], operation_timeout=20)[JOURNAL_TOPIC].result(30)
         except KafkaException as failure:
-            self.say(f"  the journal could not be deleted: {failure}")
+            self.on_line(f"  the journal could not be deleted: {failure}")
 
 
 def void(_: object) -> None:

@@ -111,7 +111,7 @@ def chaos(wanted: Wanted, *, tell: Callable[[str], None] = say) -> Outcome:
 
     told(f"chaos SEED={wanted.seed} MINUTES={wanted.minutes:g} KIND={wanted.kind}: {len(outcome.steps)} faults drawn")
     with ExitStack() as stack:
-        sandbox = stack.enter_context(ChaosSandbox.up(wanted.spec, say=told))
+        sandbox = stack.enter_context(ChaosSandbox.up(wanted.spec, on_line=told))
         nemesis = stack.enter_context(hurt(sandbox, wanted, outcome, told))
         try:
             nemesis.prepare()

@@ -117,7 +117,7 @@ class ContainerCluster:
     def _format(self, container: Any, node: int) -> None:
         """What Kafka's storage tool would write."""
         version = self.spec.kafka_version
-        checkpoint = first_records(version, ensure_java(), ensure_jars(f"kafka-{version}"), say=lambda _: None)
+        checkpoint = first_records(version, ensure_java(), ensure_jars(f"kafka-{version}"), on_line=lambda _: None)
         container.with_copy_into_container(checkpoint, "data/log/bootstrap.checkpoint")
         for folder in self.log_dirs(node):
             identity = {"version": "1", "cluster.id": self.cluster_id, "node.id": str(node)}

@@ -84,7 +84,7 @@ def kafka(client: Any, service: Mapping[str, Any]) -> tuple[dict[str, Any], byte
         "data/server.properties": layout.as_properties(configs).encode(),
         f"{LOG_DIR[1:]}/meta.properties": layout.as_properties(identity | {"directory.id": layout.new_id()}).encode(),
         f"{LOG_DIR[1:]}/bootstrap.checkpoint": first_records(
-            version, ensure_java(), ensure_jars(f"kafka-{version}"), say=lambda _: None
+            version, ensure_java(), ensure_jars(f"kafka-{version}"), on_line=lambda _: None
         ),
     }
     arguments = as_container(service, image=ensure_image(client, version), host_ports={})

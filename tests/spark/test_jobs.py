@@ -200,7 +200,7 @@ def test_maintenance_forgets_and_compacts_and_is_no_news(
     before, figures = table(store, "samples"), table(store, "load_hour")
     told: list[str] = []
 
-    maintain(tables, POLICY, now=begun + timedelta(hours=1, minutes=5), say=told.append)
+    maintain(tables, POLICY, now=begun + timedelta(hours=1, minutes=5), on_line=told.append)
     files = DeltaTable(table_url(store, "samples")).file_uris()
     assert len(files) == 1 + 2
     assert [part.files for part in log.parts(SAMPLES).values()] == [1, 2], "the open hour stays"

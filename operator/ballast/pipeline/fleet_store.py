@@ -21,7 +21,7 @@ from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import FLEET_CONTACT, FLEET_PLAN, FLEET_SNAPSHOT
 from ballast.pipeline.table_log import RETENTION_H
 
-Say = Callable[[str], None]
+OnLine = Callable[[str], None]
 _FILES: Final = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=1)
 """A row is a whole cluster, and is read by a planner of that cluster alone."""
 
@@ -83,7 +83,7 @@ def record_contacts(store: str, contacts: Sequence[Contact]) -> None:
         write_deltalake(ensure_table(store, FLEET_CONTACT), rows, mode="overwrite", predicate=wanted)
 
 
-def maintain_readings(store: str, policy: PipelinePolicy, *, now: datetime, say: Say = lambda _: None) -> None:
+def maintain_readings(store: str, policy: PipelinePolicy, *, now: datetime, on_line: OnLine = lambda _: None) -> None:
     """Forget readings older than the policy keeps, but each cluster's newest, and free the files of all tables.
 
     The plans need no forgetting: each job replaces them whole.
@@ -97,12 +97,12 @@ def maintain_readings(store: str, policy: PipelinePolicy, *, now: datetime, say:
             kept = [f"(name = {_quote(n)} AND taken_at = {_literal(at)})" for n, at in newest if at < oldest]
             wanted = f"taken_at < {_literal(oldest)}" + (f" AND NOT ({' OR '.join(kept)})" if kept else "")
             readings.delete(wanted, writer_properties=_FILES)
-            say(f"{FLEET_SNAPSHOT.name}: kept from {oldest:%Y-%m-%dT%H}")
+            on_line(f"{FLEET_SNAPSHOT.name}: kept from {oldest:%Y-%m-%dT%H}")
         for table in (FLEET_SNAPSHOT, FLEET_CONTACT, FLEET_PLAN):
             found = open_table(store, table)
             freed = [] if found is None else found.vacuum(RETENTION_H, dry_run=False, full=True)
             if freed:
-                say(f"{table.name}: {human_many(len(freed), 'file')} freed")
+                on_line(f"{table.name}: {human_many(len(freed), 'file')} freed")
 
 
 def _newest(readings: Any) -> dict[str, datetime]:

@@ -59,7 +59,7 @@ class Done(NamedTuple):
 NOTHING: Final = Done((), 0)
 CLOCKS_DIFFER: Final = timedelta(days=1)
 """How far ahead of ours the clock of a sampler may be before its samples are left out of windows."""
-Say = Callable[[str], None]
+OnLine = Callable[[str], None]
 Clock = Callable[[], float]
 """Monotonic seconds."""
 
@@ -99,7 +99,7 @@ class Job(NamedTuple):
     make: Callable[[SparkTables, Scope, Task, tuple[Any, ...]], DataFrame]
     """The rows of these parts."""
 
-    def __call__(self, tables: SparkTables, scope: Scope, say: Say) -> Done:
+    def __call__(self, tables: SparkTables, scope: Scope, on_line: OnLine) -> Done:
         """Bring the table up to date."""
         task = tables.log.task(self.source, self.target)
         if task is None:
@@ -108,7 +108,7 @@ class Job(NamedTuple):
         parts = self.parts(scope, stored, tables.find_changes(self.source, task)) if stored.source else ()
         if not parts:
             return NOTHING
-        say(f"{self.target.name}: making {first_and_last(parts)}")
+        on_line(f"{self.target.name}: making {first_and_last(parts)}")
         rows = tables.replace(self.target, self.make(tables, scope, task, parts), parts, task)
         return NOTHING if rows is None else Done(parts, rows)
 
@@ -118,7 +118,7 @@ def run_all(
     policy: PipelinePolicy,
     *,
     now: datetime | None = None,
-    say: Say = lambda _: None,
+    on_line: OnLine = lambda _: None,
     clock: Clock = lambda: 0.0,
 ) -> list[JobReport]:
     """Bring every table up to date with the samples; safe to run at any time, as often as wanted.
@@ -138,9 +138,9 @@ def run_all(
             source.result()
         begun = clock()
         with translate_errors(f"making {name}"):
-            done = job(tables, scope, say)
+            done = job(tables, scope, on_line)
         report = JobReport(name, done.touched, done.rows, clock() - begun)
-        say(_sentence(report))
+        on_line(_sentence(report))
         return report
 
     # Side by side, since Spark plans each query on one core; a job waits for the one that makes its source.

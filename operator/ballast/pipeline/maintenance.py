@@ -24,7 +24,7 @@ from ballast.pipeline.schemas import (
 from ballast.pipeline.table_log import RETENTION_H, Part, TableLog
 from ballast.pipeline.tables import SparkTables, among, literal, name_of, translate_errors
 
-Say = Callable[[str], None]
+OnLine = Callable[[str], None]
 _SMALL_FILE: Final = 32 << 20
 _LARGE_FILE: Final = 128 << 20
 _WRITTEN_BY_OTHERS: Final = (SAMPLES, BROKERS, LOG_DIRS, CLUSTERS)
@@ -38,7 +38,7 @@ class _Kept(NamedTuple):
     """What is older goes; None: nothing does, but each run replaces its rows and leaves the files of before."""
 
 
-def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say: Say = lambda _: None) -> None:
+def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, on_line: OnLine = lambda _: None) -> None:
     """Forget what is older than the policy keeps, compact the closed hours of samples, and free the files."""
     this_hour = now.replace(minute=0, second=0, microsecond=0)
     samples = this_hour - timedelta(hours=policy.samples_retention_hours)
@@ -54,19 +54,19 @@ def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say:
     for table, oldest in plan:
         if tables.log.exists(table):
             if is_bucket(tables.store) and table in _WRITTEN_BY_OTHERS:
-                maintain_beside_writers(tables.log, table, oldest, this_hour, say)
+                maintain_beside_writers(tables.log, table, oldest, this_hour, on_line)
                 continue
             with translate_errors(f"maintaining {table.name}"):
                 tables.describe(f"{table.name}: maintenance")
-                forget(tables, table, oldest, say)
+                forget(tables, table, oldest, on_line)
                 if table is SAMPLES:
-                    compact_samples(tables, this_hour, say)
+                    compact_samples(tables, this_hour, on_line)
                 elif table.partition_by == ("hour",):
                     _optimize(tables, table, this_hour)
-                vacuum(tables, table, say)
+                vacuum(tables, table, on_line)
 
 
-def maintain_beside_writers(log: TableLog, table: Table, oldest: datetime, before: datetime, say: Say) -> None:
+def maintain_beside_writers(log: TableLog, table: Table, oldest: datetime, before: datetime, on_line: OnLine) -> None:
     """Forget, compact and vacuum with delta-rs, which commits to a bucket by a conditional PUT, as samplers and daemons do.
 
     Spark looks first and then writes: between the two, a sampler's commit would be lost.  The rows are not sorted here.
@@ -75,25 +75,25 @@ def maintain_beside_writers(log: TableLog, table: Table, oldest: datetime, befor
         found = log.ensure(table)
         if any(part < oldest for part in log.parts(table)):
             found.delete(f"{table.partition_by[0]} < '{oldest.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}'")
-            say(f"{table.name}: kept from {name_of(oldest)}")
+            on_line(f"{table.name}: kept from {name_of(oldest)}")
         for hour in _small(log, table, before):
             chosen = [(table.partition_by[0], "=", f"{hour:%Y-%m-%d %H:%M:%S}")]
             found.optimize.compact(partition_filters=chosen, writer_properties=FILES if table is SAMPLES else None)
         freed = found.vacuum(RETENTION_H, dry_run=False, full=True)
     if freed:
-        say(f"{table.name}: {human_many(len(freed), 'file')} freed")
+        on_line(f"{table.name}: {human_many(len(freed), 'file')} freed")
 
 
-def forget(tables: SparkTables, table: Table, oldest: Any, say: Say = lambda _: None) -> None:
+def forget(tables: SparkTables, table: Table, oldest: Any, on_line: OnLine = lambda _: None) -> None:
     """Delete the parts before ``oldest``, whole."""
     gone = [] if oldest is None else [part for part in tables.log.parts(table) if part < oldest]
     if gone:
         old = f"{table.partition_by[0]} < {literal(oldest)}"
         tables.session.sql(f"DELETE FROM delta.`{tables.log.url(table)}` WHERE {old}").collect()  # noqa: S608 — our own
-        say(f"{table.name}: kept from {name_of(oldest)}")
+        on_line(f"{table.name}: kept from {name_of(oldest)}")
 
 
-def compact_samples(tables: SparkTables, before: datetime, say: Say = lambda _: None) -> None:
+def compact_samples(tables: SparkTables, before: datetime, on_line: OnLine = lambda _: None) -> None:
     """Write the small files of closed hours as few large ones, sorted, so that what is constant vanishes; no row changes.
 
     ``OPTIMIZE`` puts files together without sorting them.  A commit that says ``dataChange`` false is no news to any job.
@@ -113,7 +113,7 @@ def compact_samples(tables: SparkTables, before: datetime, say: Say = lambda _: 
         session.conf.unset(_DELTA_PAGES[0])
     after = tables.log.parts(SAMPLES)
     was, now = (human_bytes(sum(parts[hour].size_bytes for hour in closed)) for parts in (closed, after))
-    say(f"{SAMPLES.name}: {human_many(len(closed), 'hour')} compacted, {was} are {now} now")
+    on_line(f"{SAMPLES.name}: {human_many(len(closed), 'hour')} compacted, {was} are {now} now")
 
 
 def _small(log: TableLog, table: Table, before: datetime) -> dict[Any, Part]:
@@ -131,10 +131,12 @@ def _optimize(tables: SparkTables, table: Table, before: datetime) -> None:
         tables.session.sql(f"OPTIMIZE delta.`{tables.log.url(table)}` WHERE {where}").collect()
 
 
-def vacuum(tables: SparkTables, table: Table, say: Say = lambda _: None) -> None:
+def vacuum(tables: SparkTables, table: Table, on_line: OnLine = lambda _: None) -> None:
     """Remove files that no version within Delta's own safe retention (7 days) needs, those of killed writers included."""
     tables.session.sql(f"VACUUM delta.`{tables.log.url(table)}`").collect()
     found = tables.log.metrics(table, operation="VACUUM START") or {}
     files = int(found.get("numFilesToDelete", 0))
     if files:
-        say(f"{table.name}: {human_many(files, 'file')} freed, {human_bytes(int(found.get('sizeOfDataToDelete', 0)))}")
+        on_line(
+            f"{table.name}: {human_many(files, 'file')} freed, {human_bytes(int(found.get('sizeOfDataToDelete', 0)))}"
+        )

@@ -18,7 +18,7 @@ from ballast.errors import BallastError, Unavailable, UsageError
 from ballast.sandbox import layout
 from ballast.sandbox.folders import clusters_root, has_supervisor, sweep
 from ballast.sandbox.jars import ensure_jars
-from ballast.sandbox.java import Java, Say, java_for
+from ballast.sandbox.java import Java, OnLine, java_for
 from ballast.sandbox.ports import free_ports
 from ballast.sandbox.readiness import wait_for_brokers
 from ballast.sandbox.security import Guard, create_scram_users, new_users
@@ -54,7 +54,7 @@ class Sandbox:
         *,
         folder: Path | None = None,
         owned: bool = True,
-        say: Say = lambda _: None,
+        on_line: OnLine = lambda _: None,
     ) -> Self:
         """Start a cluster and wait until every broker serves.
 
@@ -66,23 +66,23 @@ class Sandbox:
         for attempt in range(1, ATTEMPTS + 1):
             place = _new_folder(folder)
             try:
-                return cls._start(spec, place, owned=owned, say=say)
+                return cls._start(spec, place, owned=owned, on_line=on_line)
             except PortTaken:
                 if attempt == ATTEMPTS:
                     raise
-                say("a port was taken by another process; trying again")
+                on_line("a port was taken by another process; trying again")
         raise AssertionError("unreachable")
 
     @classmethod
-    def _start(cls, spec: SandboxSpec, folder: Path, *, owned: bool, say: Say) -> Self:
+    def _start(cls, spec: SandboxSpec, folder: Path, *, owned: bool, on_line: OnLine) -> Self:
         try:
-            sandbox = cls._lay_out(spec, folder, say)
+            sandbox = cls._lay_out(spec, folder, on_line)
             start_supervisor(folder, owner=os.getpid())
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         try:
-            say(f"starting {human_many(spec.brokers, 'broker')} of Kafka {spec.kafka_version} ({spec.mode})")
+            on_line(f"starting {human_many(spec.brokers, 'broker')} of Kafka {spec.kafka_version} ({spec.mode})")
             sandbox.start_all()
             if not owned:
                 sandbox.supervisor.detach()
@@ -92,9 +92,9 @@ class Sandbox:
         return sandbox
 
     @classmethod
-    def _lay_out(cls, spec: SandboxSpec, folder: Path, say: Say) -> Self:
-        java = java_for(spec.kafka_version, say=say)
-        jars = ensure_jars(f"kafka-{spec.kafka_version}", say=say)
+    def _lay_out(cls, spec: SandboxSpec, folder: Path, on_line: OnLine) -> Self:
+        java = java_for(spec.kafka_version, on_line=on_line)
+        jars = ensure_jars(f"kafka-{spec.kafka_version}", on_line=on_line)
         zookeeper = spec.mode == "zookeeper"
         free = iter(free_ports(2 * spec.brokers + len(spec.controller_ids) + int(zookeeper)))
         ports = layout.Ports(
@@ -106,7 +106,7 @@ class Sandbox:
         sandbox = cls(folder, spec, ports, layout.new_id(), new_users() if spec.security else {})
         if sandbox.guard:
             sandbox.guard.write_certificates()
-        checkpoint = None if zookeeper else first_records(spec.kafka_version, java, jars, say=say)
+        checkpoint = None if zookeeper else first_records(spec.kafka_version, java, jars, on_line=on_line)
         nodes = dict(sandbox.nodes(java, jars, checkpoint))
         layout.write_nodes(folder, nodes)
         sandbox.client_properties_file.write_text(layout.as_properties(sandbox.client_properties))

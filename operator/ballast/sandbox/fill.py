@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ballast.errors import Unavailable, UsageError
-from ballast.sandbox.java import Say
+from ballast.sandbox.java import OnLine
 
 if TYPE_CHECKING:
     from ballast.sandbox.cluster import Sandbox
@@ -121,17 +121,17 @@ def records_per_partition(filling: Filling) -> list[int]:
     return [round(records * weight / sum(weights)) for weight in weights]
 
 
-def fill(sandbox: Sandbox, filling: Filling, *, say: Say = lambda _: None) -> None:
+def fill(sandbox: Sandbox, filling: Filling, *, on_line: OnLine = lambda _: None) -> None:
     """Create the topics and write the data; returns when every topic is served and every record acknowledged."""
     alive = [broker for broker, runs in sandbox.running().items() if runs]
     plan = assignments(filling, alive, {broker: sandbox.spec.rack_of(broker) for broker in alive})
     check_space(filling, shutil.disk_usage(sandbox.folder).free)
-    say(
+    on_line(
         f"creating {filling.topics} topics of {filling.partitions} partitions, {filling.replication_factor} replicas each"
     )
     config = {"bootstrap.servers": sandbox.bootstrap_server, "log_level": 0, **sandbox.librdkafka_properties}
     _create(config, plan)
-    say(f"writing {filling.megabytes:g} MB")
+    on_line(f"writing {filling.megabytes:g} MB")
     _write(config, plan, records_per_partition(filling), random.Random(filling.seed))
 
 

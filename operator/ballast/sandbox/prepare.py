@@ -5,23 +5,23 @@ from __future__ import annotations
 from ballast.sandbox.cluster import Sandbox
 from ballast.sandbox.folders import cache_root, hold_lock
 from ballast.sandbox.jars import ensure_jars
-from ballast.sandbox.java import Say, java_for
+from ballast.sandbox.java import OnLine, java_for
 from ballast.sandbox.spec import NEWEST, SandboxSpec
 from ballast.sandbox.warm import archive_path
 
 OLDEST_JAVA_WITH_ARCHIVES = 13
 
 
-def prepare(version: str = NEWEST, *, say: Say = lambda _: None) -> None:
+def prepare(version: str = NEWEST, *, on_line: OnLine = lambda _: None) -> None:
     """Java, verified jars, first records and a class archive for one Kafka version; what is there already is kept."""
-    java = java_for(version, say=say)
-    ensure_jars(f"kafka-{version}", say=say)
+    java = java_for(version, on_line=on_line)
+    ensure_jars(f"kafka-{version}", on_line=on_line)
     archive = archive_path(version, java)
     with hold_lock(cache_root() / f".archive-{version}.lock"):
         impossible = archive.with_suffix(".none")
         if archive.exists() or impossible.exists() or java.major < OLDEST_JAVA_WITH_ARCHIVES:
             return
-        say(f"starting Kafka {version} once to archive its classes (later starts take about half as long)")
+        on_line(f"starting Kafka {version} once to archive its classes (later starts take about half as long)")
         archive.parent.mkdir(parents=True, exist_ok=True)
         spec = SandboxSpec(brokers=1, racks=0, kafka_version=version, archive_classes=True)
         with Sandbox.up(spec) as sandbox:

@@ -15,19 +15,19 @@ from typing import Final
 from ballast.errors import Unavailable
 from ballast.sandbox import layout
 from ballast.sandbox.folders import cache_root, hold_lock
-from ballast.sandbox.java import Java, Say
+from ballast.sandbox.java import Java, OnLine
 from ballast.sandbox.spec import FIRST_CONTROLLER
 
 CHECKPOINT: Final = "bootstrap.checkpoint"
 FORMAT_LIMIT_S: Final = 120
 
 
-def first_records(version: str, java: Java, jars: tuple[Path, ...], *, say: Say) -> bytes:
+def first_records(version: str, java: Java, jars: tuple[Path, ...], *, on_line: OnLine) -> bytes:
     """What Kafka's storage tool puts into a new metadata log dir; made by that tool, once per version."""
     kept = cache_root() / "checkpoints" / f"kafka-{version}.checkpoint"
     with hold_lock(cache_root() / f".checkpoint-{version}.lock"):
         if not kept.exists():
-            say(f"asking Kafka {version} for the first records of a cluster")
+            on_line(f"asking Kafka {version} for the first records of a cluster")
             kept.parent.mkdir(parents=True, exist_ok=True)
             fresh = kept.with_suffix(".new")
             fresh.write_bytes(_format(java, jars))

@@ -79,7 +79,7 @@ def _entry(row: Any, path: Path) -> Entry:
 
 
 def collect(
-    entries: list[Entry], store: str, *, timeout_s: float, say: Callable[[str], None]
+    entries: list[Entry], store: str, *, timeout_s: float, on_line: Callable[[str], None]
 ) -> tuple[list[Member], Mapping[str, BallastError]]:
     """Read every cluster side by side and append what answered; what did not is named, and the others are kept."""
 
@@ -95,14 +95,14 @@ def collect(
             with opened:
                 state = opened.cluster.snapshot()
         except BallastError as failure:
-            say(f"{entry.name}: {failure}")
+            on_line(f"{entry.name}: {failure}")
             return failure
-        say(
+        on_line(
             f"{entry.name}: {human_many(len(state.brokers), 'broker')}, {human_many(len(state.partitions), 'partition')}"
         )
         traffic, lack = traffic_of(state, store)
         if lack:
-            say(f"{entry.name}: {lack}")
+            on_line(f"{entry.name}: {lack}")
         return Member(entry.name, state, traffic)
 
     tried_at = datetime.now(UTC)
@@ -155,7 +155,7 @@ def traffic_of(state: ClusterState, store: str) -> tuple[Traffic | None, str]:
 
 
 def plan_fleet(
-    store: str, scenarios: tuple[str, ...], *, spark: SparkPolicy, jars: Jars, say: Callable[[str], None]
+    store: str, scenarios: tuple[str, ...], *, spark: SparkPolicy, jars: Jars, on_line: Callable[[str], None]
 ) -> int:
     """Plan the fleet on Spark; returns how many rows the fleet plan has."""
     require_pyspark()
@@ -167,9 +167,9 @@ def plan_fleet(
     with ExitStack() as stack:
 
         def session() -> Any:
-            say(f"starting Spark ({show_master(spark.master)})")
+            on_line(f"starting Spark ({show_master(spark.master)})")
             # All the work is the planner's, in Python: what the JVM itself does is little, however large the fleet.
             return stack.enter_context(spark_session(for_work_in_python(spark), store, jars))
 
-        say(f"planning {', '.join(asked)}")
+        on_line(f"planning {', '.join(asked)}")
         return fleet_job.plan_fleet(SparkTables(session, store), asked)

@@ -52,7 +52,13 @@ def spark_session(policy: SparkPolicy, store: str, jars: Jars) -> Iterator[Any]:
 
 
 def run_pipeline(
-    store: str, policy: PipelinePolicy, *, spark: SparkPolicy, jars: Jars, maintenance: bool, say: Callable[[str], None]
+    store: str,
+    policy: PipelinePolicy,
+    *,
+    spark: SparkPolicy,
+    jars: Jars,
+    maintenance: bool,
+    on_line: Callable[[str], None],
 ) -> RunReport:
     """Bring the tables of a store up to date; with ``maintenance``, forget what is old as well."""
     require_pyspark()
@@ -65,14 +71,14 @@ def run_pipeline(
     with ExitStack() as stack:
 
         def session() -> Any:
-            say(f"starting Spark ({show_master(spark.master)})")
+            on_line(f"starting Spark ({show_master(spark.master)})")
             return stack.enter_context(spark_session(spark, store, jars))
 
         tables = SparkTables(session, store)
-        jobs = run_all(tables, policy, say=say, clock=time.monotonic)
+        jobs = run_all(tables, policy, on_line=on_line, clock=time.monotonic)
         if maintenance:
-            maintain(tables, policy, now=datetime.now(UTC), say=say)
-            maintain_readings(store, policy, now=datetime.now(UTC), say=say)
+            maintain(tables, policy, now=datetime.now(UTC), on_line=on_line)
+            maintain_readings(store, policy, now=datetime.now(UTC), on_line=on_line)
     newest = max(tables.log.column(LOAD_MODEL, "as_of").to_pylist(), default=None)
     return RunReport(tuple(jobs), newest, datetime.now(UTC))
 

@@ -63,7 +63,7 @@ def told(store: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 def read(store: Path, *names: str) -> Mapping[str, object]:
     """Collect a list in which each cluster is called as its server; the failures by name."""
-    return collect([Entry(n, bootstrap_server=n) for n in names], str(store), timeout_s=1, say=lambda _: None)[1]
+    return collect([Entry(n, bootstrap_server=n) for n in names], str(store), timeout_s=1, on_line=lambda _: None)[1]
 
 
 def plan(store: Path, *members: Member) -> None:
@@ -178,6 +178,6 @@ def test_a_cluster_without_a_load_model_is_named(answers: dict[str, ClusterState
     """Its traffic and growth are unknown in the row, and that is said where it is collected."""
     answers["a"] = member(1).state
     said: list[str] = []
-    members, _ = collect([Entry("a", bootstrap_server="a")], str(tmp_path), timeout_s=1, say=said.append)
+    members, _ = collect([Entry("a", bootstrap_server="a")], str(tmp_path), timeout_s=1, on_line=said.append)
     assert [m.traffic for m in members] == [None]
     assert any(line.startswith("a: traffic and growth are not known") for line in said)

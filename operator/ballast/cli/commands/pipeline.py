@@ -31,7 +31,7 @@ def jars_of(lock: str) -> Sequence[Path]:
     from ballast.pipeline.session import spark_jars
     from ballast.sandbox.jars import ensure_jars, has_jars
 
-    return () if has_jars(lock, spark_jars()) else ensure_jars(lock, say=say)
+    return () if has_jars(lock, spark_jars()) else ensure_jars(lock, on_line=say)
 
 
 def spark_options(command: F) -> F:
@@ -131,7 +131,7 @@ def run(
 
     history = load_settings(config, os.environ).pipeline.history
     report = run_pipeline(
-        resolve_store(store, config), history, spark=spark, jars=jars_of, maintenance=maintenance, say=say
+        resolve_store(store, config), history, spark=spark, jars=jars_of, maintenance=maintenance, on_line=say
     )
     if metrics_file is not None:
         write_metrics(report, metrics_file)

@@ -49,11 +49,11 @@ def collect(*, list_: Path, store: str | None, timeout: float, maintenance: bool
     from ballast.wiring.fleet import read_list
 
     where = resolve_store(store, config)
-    members, failed = read_all(read_list(list_), where, timeout_s=timeout, say=say)
+    members, failed = read_all(read_list(list_), where, timeout_s=timeout, on_line=say)
     click.echo(f"{human_many(len(members), 'cluster')} collected.")
     if maintenance:
         history = load_settings(config, os.environ).pipeline.history
-        maintain_readings(where, history, now=datetime.now(UTC), say=say)
+        maintain_readings(where, history, now=datetime.now(UTC), on_line=say)
     if failed:
         raise Incomplete(
             f"{human_many(len(failed), 'cluster')} did not answer: {', '.join(failed)}.",
@@ -80,7 +80,7 @@ def plan(*, store: str | None, config: Path | None, spark: SparkPolicy, what_if:
     require("spark", "Planning a fleet")
     from ballast.wiring.fleet import plan_fleet
 
-    rows = plan_fleet(resolve_store(store, config), what_if, spark=spark, jars=jars_of, say=say)
+    rows = plan_fleet(resolve_store(store, config), what_if, spark=spark, jars=jars_of, on_line=say)
     click.echo(f"{rows} plans made; see them with: ballast fleet report")
     return 0
 

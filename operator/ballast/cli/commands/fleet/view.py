@@ -44,7 +44,7 @@ def document(report: FleetReport) -> documents.FleetReport:
     )
 
 
-def show(report: FleetReport, say: Callable[[str], None]) -> None:
+def show(report: FleetReport, on_line: Callable[[str], None]) -> None:
     """A line for each cluster; what a cluster that does not answer was like when it was last read."""
     balance = sorted((r for r in report.plans if r["scenario"] == BALANCE), key=lambda r: (*risk(r), r["name"]))
     figures = {r["name"]: r for r in balance}
@@ -55,12 +55,12 @@ def show(report: FleetReport, say: Callable[[str], None]) -> None:
     screen = console()
     screen.print(render_table(COLUMNS, rows, screen.width))
     for contact in report.unreachable:
-        say(f"{contact.name} did not answer at {moment(contact.tried_at)}: {contact.detail}")
+        on_line(f"{contact.name} did not answer at {moment(contact.tried_at)}: {contact.detail}")
     for sentence in notes(report):
-        say(sentence)
+        on_line(sentence)
     for row in balance:
         for told in _log_dirs(row):
-            say(told)
+            on_line(told)
 
 
 def _log_dirs(row: dict[str, Any]) -> Iterator[str]:

@@ -81,8 +81,8 @@ def up(
         broker_configs=dict(word.split("=", maxsplit=1) for word in configs),
     )
     folder = new_current_folder()
-    prepare(spec.kafka_version, say=story)
-    _show(Sandbox.up(spec, folder=folder, owned=False, say=story), "table")
+    prepare(spec.kafka_version, on_line=story)
+    _show(Sandbox.up(spec, folder=folder, owned=False, on_line=story), "table")
 
 
 @sandbox.command()
@@ -203,7 +203,7 @@ def fill(
         prefix=prefix,
         seed=seed,
     )
-    pour(attach(), filling, say=story)
+    pour(attach(), filling, on_line=story)
     story("filled")
 
 
@@ -219,9 +219,9 @@ def prepare(*, kafka_versions: tuple[str, ...], tools: bool) -> None:
     from ballast.sandbox.spec import NEWEST
 
     for version in kafka_versions or (NEWEST,):
-        bring(version, say=story)
+        bring(version, on_line=story)
     if tools:
-        ensure_jars(TOOLS, say=story)
+        ensure_jars(TOOLS, on_line=story)
 
 
 @sandbox.command()

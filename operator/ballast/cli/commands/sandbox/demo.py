@@ -19,7 +19,7 @@ from ballast.errors import Incomplete
 from ballast.sandbox import Sandbox, SandboxSpec
 from ballast.sandbox.current_sandbox import new_current_folder
 from ballast.sandbox.fill import Filling, assignments, fill
-from ballast.sandbox.java import Say
+from ballast.sandbox.java import OnLine
 from ballast.sandbox.prepare import prepare
 from ballast.sandbox.readiness import wait_until_in_sync
 
@@ -63,9 +63,9 @@ def run(*, keep: bool) -> None:
     folder = new_current_folder()
     tell("A real Kafka on this machine: five brokers in three racks.")
     with compile_in_background() as compiled_by_now:
-        prepare(say=say)
-        sandbox = Sandbox.up(SPEC, folder=folder, say=say)
-        _show_all(sandbox, compiled_by_now, keep=keep, say=say)
+        prepare(on_line=say)
+        sandbox = Sandbox.up(SPEC, folder=folder, on_line=say)
+        _show_all(sandbox, compiled_by_now, keep=keep, on_line=say)
     if keep:
         tell("The cluster is balanced, and the sandbox stays. Look around, then: ballast sandbox down")
     else:
@@ -75,15 +75,15 @@ def run(*, keep: bool) -> None:
         )
 
 
-def _show_all(sandbox: Sandbox, compiled_by_now: Callable[[], object], *, keep: bool, say: Say) -> None:
+def _show_all(sandbox: Sandbox, compiled_by_now: Callable[[], object], *, keep: bool, on_line: OnLine) -> None:
     def restart(broker: int) -> None:
-        say(f"restarting broker {broker}")
+        on_line(f"restarting broker {broker}")
         sandbox.stop_broker(broker)
         sandbox.start_broker(broker)
 
     try:
         tell("Unbalancing it: data on four brokers only, then two of them restarted.")
-        fill(sandbox, FILLING, say=say)
+        fill(sandbox, FILLING, on_line=on_line)
         with ThreadPoolExecutor(len(RESTARTED)) as pool:
             list(pool.map(restart, RESTARTED))
         with tempfile.TemporaryDirectory(prefix="ballast-demo-") as scratch:
