@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from ballast.cli.tables import human_bytes, human_many, print_json_line
+from ballast.cli.tables import human_bytes, human_many, print_json_line, print_line
 from ballast.core.wording import UNKNOWN_TEXT, human_elections, human_percent, human_time
 
 if TYPE_CHECKING:
@@ -69,11 +69,6 @@ class Screen(Protocol):
     def suspend(self) -> Iterator[None]:
         """Make room for a question."""
         ...
-
-
-def say(text: str) -> None:
-    """A line of the story."""
-    click.echo(text, err=True)
 
 
 def sentence(event: RunEvent) -> str | None:
@@ -128,7 +123,7 @@ class LineScreen:
     def draw(self) -> None:
         """Write the lines."""
         while self._lines:
-            say(self._lines.popleft())
+            print_line(self._lines.popleft())
 
     @contextmanager
     def show(self) -> Iterator[None]:
@@ -314,7 +309,7 @@ def _end_at_once(driver: Driver, screen: Screen) -> RunResult:
     driver.abandoned = True
     if driver.run is None:
         raise Interrupted("Stopped without waiting; nothing was sent.")
-    say("Stopped without waiting for the cluster and the journal.")
+    print_line("Stopped without waiting for the cluster and the journal.")
     left = replace(
         summary(driver.run, "left", 0.0),
         throttles_to_restore=driver.throttles_to_restore(),
@@ -353,7 +348,7 @@ def _leave_or_ask(signals: deque[int], driver: Driver, screen: Screen) -> float 
 
     if signal.SIGTERM in signals or not sys.stdin.isatty():
         stays = ": moves in progress go on in the cluster; resume later with ballast runs resume"
-        say(f"Leaving{stays if driver.run is not None else ''}.")
+        print_line(f"Leaving{stays if driver.run is not None else ''}.")
         driver.leave()
         return time.monotonic()
     with screen.suspend():
@@ -363,7 +358,7 @@ def _leave_or_ask(signals: deque[int], driver: Driver, screen: Screen) -> float 
     elif answer == "r":
         driver.ask(Command.ROLLBACK, by="Ctrl-C in its terminal")
     elif answer != "g":
-        say(f"Leaving within {LEAVES_WITHIN_S:g} s; Ctrl-C leaves at once.")
+        print_line(f"Leaving within {LEAVES_WITHIN_S:g} s; Ctrl-C leaves at once.")
         driver.leave()
         return time.monotonic()
     return None

@@ -36,6 +36,7 @@ __all__ = [
     "output_option",
     "print_json",
     "print_json_line",
+    "print_line",
     "render_table",
 ]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -139,3 +140,8 @@ def print_json(document: Document) -> None:
 def print_json_line(document: Document) -> None:
     """One JSON document on one line, for streams."""
     click.echo(document.model_dump_json())
+
+
+def print_line(line: str) -> None:
+    """A line for people, on stderr."""
+    click.echo(line, err=True)

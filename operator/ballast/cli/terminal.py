@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ballast.cli.run_options import confirm, wants_take_over
-from ballast.cli.run_screen import Screen, carry_out, say, screen_for
-from ballast.cli.tables import human_bytes, human_many
+from ballast.cli.run_screen import Screen, carry_out, screen_for
+from ballast.cli.tables import human_bytes, human_many, print_line
 from ballast.core.wording import human_elections, human_time
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Terminal:
 
     def show_line(self, line: str) -> None:
         """On stderr."""
-        say(line)
+        print_line(line)
 
     def confirm(self, question: str) -> None:
         """Ask, unless the person has agreed already."""
@@ -62,7 +62,7 @@ class Terminal:
         """How a run ended, on stderr; JSON has told it already."""
         if self.output != "json" and result.status != "not-begun":
             for line in ending(result):
-                say(line)
+                print_line(line)
 
 
 def session_of(

@@ -10,8 +10,7 @@ from ballast.app.requests import ask_holder
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.run_options import lock_options, wants_take_over
-from ballast.cli.run_screen import say
-from ballast.cli.tables import Column, console, human_moment, output_option, print_json, render_table
+from ballast.cli.tables import Column, console, human_moment, output_option, print_json, print_line, render_table
 from ballast.errors import Refused
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) ->
             render_table(columns, [(str(d.broker), human_moment(d.since_ms), d.by) for d in found], screen.width)
         )
     else:
-        say("No broker is drained by a request.")
+        print_line("No broker is drained by a request.")
     return 0
 
 
@@ -67,9 +66,11 @@ def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterO
         log = journal_to_look_at(opened, journal)
         try:
             _require(log, broker)
-            told = ask_holder(log, "end-drain", {"broker": str(broker)}, f"end the drain of broker {broker}", say)
+            told = ask_holder(
+                log, "end-drain", {"broker": str(broker)}, f"end the drain of broker {broker}", print_line
+            )
             if told is not None:
-                say(f"Answer: {told}")
+                print_line(f"Answer: {told}")
                 return 0
         finally:
             log.close()
@@ -78,7 +79,7 @@ def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterO
         ) as own:
             _require(own.journal, broker)
             own.journal.append([drain_record(broker, None)])
-    say(f"The drain of broker {broker} is ended.")
+    print_line(f"The drain of broker {broker} is ended.")
     return 0
 
 

@@ -12,7 +12,7 @@ import click
 
 from ballast.cli.default_command import WholeLines
 from ballast.cli.store_option import config_option, resolve_store, store_option
-from ballast.cli.tables import output_option
+from ballast.cli.tables import output_option, print_line
 from ballast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,17 +21,12 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def say(line: str) -> None:
-    """Show the details on stderr."""
-    click.echo(line, err=True)
-
-
 def jars_of(lock: str) -> Sequence[Path]:
     """The jars of a lock from the user's cache, fetched and verified when they are not there; none where Spark's own folder has them."""
     from ballast.pipeline.session import spark_jars
     from ballast.sandbox.jars import ensure_jars, has_jars
 
-    return () if has_jars(lock, spark_jars()) else ensure_jars(lock, on_line=say)
+    return () if has_jars(lock, spark_jars()) else ensure_jars(lock, on_line=print_line)
 
 
 def spark_options(command: F) -> F:
@@ -131,7 +126,7 @@ def run(
 
     history = load_settings(config, os.environ).pipeline.history
     report = run_pipeline(
-        resolve_store(store, config), history, spark=spark, jars=jars_of, maintenance=maintenance, on_line=say
+        resolve_store(store, config), history, spark=spark, jars=jars_of, maintenance=maintenance, on_line=print_line
     )
     if metrics_file is not None:
         write_metrics(report, metrics_file)

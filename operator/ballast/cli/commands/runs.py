@@ -12,8 +12,17 @@ from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.option_types import Time
 from ballast.cli.run_options import lock_options
-from ballast.cli.run_screen import RUN_DOCUMENTS, say
-from ballast.cli.tables import Column, console, human_bytes, human_moment, output_option, print_json, render_table
+from ballast.cli.run_screen import RUN_DOCUMENTS
+from ballast.cli.tables import (
+    Column,
+    console,
+    human_bytes,
+    human_moment,
+    output_option,
+    print_json,
+    print_line,
+    render_table,
+)
 from ballast.core.wording import human_replicas, human_time
 
 if TYPE_CHECKING:
@@ -66,12 +75,12 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
         )
         return 0
     if held is not None:
-        say(holder_line(*held))
+        print_line(holder_line(*held))
     for run_id, why in history.skipped.items():
-        say(f"Run {run_id} cannot be shown: {why}")
+        print_line(f"Run {run_id} cannot be shown: {why}")
     if not found:
         if not history.skipped:
-            say("No runs in the journal.")
+            print_line("No runs in the journal.")
         return 0
     columns = [
         Column("run", "left"),
@@ -223,12 +232,12 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
     if output == "json":
         print_json(_document(run, None if held is None else _lock_document(*held), ledger))
         return 0
-    say(f"Run {run.id}: {run.intent}; {_status(run)}; began {human_moment(run.started_ms)}.")
+    print_line(f"Run {run.id}: {run.intent}; {_status(run)}; began {human_moment(run.started_ms)}.")
     if run.stopped_by:
-        say(f"Cancelled by {run.stopped_by}.")
+        print_line(f"Cancelled by {run.stopped_by}.")
     if not run.ended:
         unheld = f"No process holds the lock; ballast runs resume {run.id} goes on with it."
-        say(unheld if held is None else holder_line(*held))
+        print_line(unheld if held is None else holder_line(*held))
     columns = [
         Column("partition", "left"),
         Column("from", "left"),
@@ -246,7 +255,7 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
     out = console()
     out.print(render_table(columns, rows, out.width))
     if ledger:
-        say(f"Throttles not yet removed: {', '.join(map(str, ledger))}.")
+        print_line(f"Throttles not yet removed: {', '.join(map(str, ledger))}.")
     return 0
 
 

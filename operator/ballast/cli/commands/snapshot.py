@@ -12,8 +12,8 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.option_types import Time
-from ballast.cli.run_screen import say
 from ballast.cli.store_option import load_model_option
+from ballast.cli.tables import print_line
 from ballast.core.wording import human_many
 
 if TYPE_CHECKING:
@@ -81,15 +81,15 @@ def snapshot(
         sys.stdout.write(text)
     else:
         save.write_text(text, encoding="utf-8")
-        say(
+        print_line(
             f"{human_many(len(state.brokers), 'broker')}, {human_many(len(state.topics), 'topic')}, {human_many(len(state.partitions), 'partition')} written to {save}."
         )
-        say(f"  Look at it with: ballast plan balance --snapshot {save}")
+        print_line(f"  Look at it with: ballast plan balance --snapshot {save}")
     if scenario is not None and save is not None:
         scenario.write_text(SCENARIO.format(file=save.name), encoding="utf-8")
-        say(f"  Play it with: ballast simulate --scenario {scenario}")
+        print_line(f"  Play it with: ballast simulate --scenario {scenario}")
     for gap in state.gaps:
-        say(f"  Missing: {gap.missing} of {gap.subject}: {gap.reason}.")
+        print_line(f"  Missing: {gap.missing} of {gap.subject}: {gap.reason}.")
     return 0
 
 

@@ -7,8 +7,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.option_types import TIME
 from ballast.cli.run_options import confirm
-from ballast.cli.run_screen import say
-from ballast.cli.tables import human_many, output_option, print_json
+from ballast.cli.tables import human_many, output_option, print_json, print_line
 
 
 @click.command()
@@ -36,9 +35,9 @@ def uninstall(*, yes: bool, lock_wait: float, output: str, cluster: ClusterOptio
         if found.topics:
             refuse_needed(found.contents)
             for name, brokers in found.topics.items():
-                say(f"{name}: on brokers {', '.join(map(str, brokers))}")
+                print_line(f"{name}: on brokers {', '.join(map(str, brokers))}")
             if found.contents.ended_runs:
-                say(
+                print_line(
                     f"The history of {human_many(len(found.contents.ended_runs), 'run')} goes with it: no rollback after that."
                 )
             confirm(f"Delete {human_many(len(found.topics), 'topic')}?", yes=yes)
@@ -47,7 +46,7 @@ def uninstall(*, yes: bool, lock_wait: float, output: str, cluster: ClusterOptio
         from ballast.cli.documents.runs import TopicsDeleted
 
         print_json(TopicsDeleted(topics=list(found.topics)))
-    say(
+    print_line(
         f"Deleted {human_many(len(found.topics), 'topic')}."
         if found.topics
         else "No topic of Ballast's in this cluster."

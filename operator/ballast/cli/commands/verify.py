@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.run_screen import say
-from ballast.cli.tables import Column, console, human_many, output_option, print_json, render_table
+from ballast.cli.tables import Column, console, human_many, output_option, print_json, print_line, render_table
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
@@ -63,8 +62,8 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
             render_table(columns, [[str(m.name), m.difference.code, str(m.difference)] for m in found], out.width)
         )
     for s in left:
-        say(f"{s.setting} = {s.value}: {s.why}; remove it with ballast throttles --clean.")
-    say(f"{len(moves) - len(found)} of {human_many(len(moves), 'partition')} as planned.")
+        print_line(f"{s.setting} = {s.value}: {s.why}; remove it with ballast throttles --clean.")
+    print_line(f"{len(moves) - len(found)} of {human_many(len(moves), 'partition')} as planned.")
     return MISMATCH if found else 0
 
 

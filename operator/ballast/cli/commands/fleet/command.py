@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ballast.cli.commands.pipeline import jars_of, say, spark_options
+from ballast.cli.commands.pipeline import jars_of, spark_options
 from ballast.cli.default_command import WholeLines
 from ballast.cli.option_types import TIME
 from ballast.cli.store_option import config_option, resolve_store, store_option
-from ballast.cli.tables import output_option, print_json
+from ballast.cli.tables import output_option, print_json, print_line
 from ballast.core.wording import human_many
 from ballast.errors import Incomplete
 
@@ -49,11 +49,11 @@ def collect(*, list_: Path, store: str | None, timeout: float, maintenance: bool
     from ballast.wiring.fleet import read_list
 
     where = resolve_store(store, config)
-    members, failed = read_all(read_list(list_), where, timeout_s=timeout, on_line=say)
+    members, failed = read_all(read_list(list_), where, timeout_s=timeout, on_line=print_line)
     click.echo(f"{human_many(len(members), 'cluster')} collected.")
     if maintenance:
         history = load_settings(config, os.environ).pipeline.history
-        maintain_readings(where, history, now=datetime.now(UTC), on_line=say)
+        maintain_readings(where, history, now=datetime.now(UTC), on_line=print_line)
     if failed:
         raise Incomplete(
             f"{human_many(len(failed), 'cluster')} did not answer: {', '.join(failed)}.",
@@ -80,7 +80,7 @@ def plan(*, store: str | None, config: Path | None, spark: SparkPolicy, what_if:
     require("spark", "Planning a fleet")
     from ballast.wiring.fleet import plan_fleet
 
-    rows = plan_fleet(resolve_store(store, config), what_if, spark=spark, jars=jars_of, on_line=say)
+    rows = plan_fleet(resolve_store(store, config), what_if, spark=spark, jars=jars_of, on_line=print_line)
     click.echo(f"{rows} plans made; see them with: ballast fleet report")
     return 0
 
@@ -103,9 +103,9 @@ def report(*, store: str | None, config: Path | None, html: Path | None, output:
     if html is not None:
         made_at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         html.write_text(page(found, made_at=made_at), encoding="utf-8")
-        say(f"Report written to {html}")
+        print_line(f"Report written to {html}")
     if output == "json":
         print_json(document(found))
     else:
-        show(found, say)
+        show(found, print_line)
     return 0

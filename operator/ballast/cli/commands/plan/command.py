@@ -19,7 +19,7 @@ from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import PlanOptions, partition_of, plan_options
 from ballast.cli.default_command import WholeLines
 from ballast.cli.option_types import BROKERS, PLACEMENT, PLACEMENT_HELP, union_of
-from ballast.cli.run_screen import say
+from ballast.cli.tables import print_line
 from ballast.core.named_brokers import NamedBrokers
 from ballast.core.planner import (
     Balance,
@@ -338,7 +338,7 @@ def _read_cluster(options: PlanOptions, cluster: ClusterOptions) -> tuple[Cluste
 
         with cluster.open() as opened:
             state = opened.cluster.snapshot()
-            drained = read_drained(opened, state, say)
+            drained = read_drained(opened, state, print_line)
         loads = Loads.from_state(state)
     if options.store is not None:
         from ballast.wiring.loads import HistoryPolicy, loads_from_history

@@ -14,8 +14,7 @@ from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import size_of
 from ballast.cli.option_types import BROKERS, TIME, seconds_of, union_of
 from ballast.cli.run_options import execution_options, policy_from
-from ballast.cli.run_screen import say
-from ballast.cli.tables import output_option, print_json
+from ballast.cli.tables import output_option, print_json, print_line
 from ballast.core.wording import human_many
 from ballast.errors import Incomplete, UsageError
 
@@ -108,7 +107,7 @@ def simulate(
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
     state, loads = _read(snapshot, cluster)
-    wanted = fit(read_plan(text, str(plan), state), state, "refuse", (), say)
+    wanted = fit(read_plan(text, str(plan), state), state, "refuse", (), print_line)
     failure = failure_of(state, union_of(brokers_), racks_, at, restart_after) if brokers_ or racks_ else None
     policy, card = policy_from(policy_options, cluster.settings().execution), size_of(network, "--network")
     if card <= 0:

@@ -9,9 +9,8 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.option_types import Time
-from ballast.cli.run_screen import say
 from ballast.cli.store_option import load_model_option
-from ballast.cli.tables import output_option
+from ballast.cli.tables import output_option, print_line
 from ballast.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def status(
 
         def read() -> ClusterStatus:
             state = opened.cluster.snapshot(patient=False)
-            held = read_held(opened, state, say)
+            held = read_held(opened, state, print_line)
             balance = settings.balance.with_drained(d.broker for d in held.drains or ())
             loads = None if store is None else _loads(state, store)
             found = cluster_status(state, imbalance_percentage(state, given), balance, loads)

@@ -11,8 +11,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.option_types import BROKERS, union_of
 from ballast.cli.run_options import Rate, confirm, lock_options, wants_take_over
-from ballast.cli.run_screen import say
-from ballast.cli.tables import human_many
+from ballast.cli.tables import human_many, print_line
 from ballast.core.named_brokers import NamedBrokers
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ def set_throttle(
         failures = set_throttles(own, aim)
     if failures:
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be set: {failures[0]}")
-    say(f"Set {human_many(len(aim), 'setting')}. Remove them with: ballast throttles remove")
+    print_line(f"Set {human_many(len(aim), 'setting')}. Remove them with: ballast throttles remove")
     return 0
 
 
@@ -249,16 +248,16 @@ def remove_throttle(
             others = [standing[s] for s in select_settings(standing, topics, brokers) if s not in lines]
             lines |= as_stale(others)
         if not lines:
-            say(
+            print_line(
                 "Nothing was set with ballast throttles set." if not topics and not brokers else "Nothing is set there."
             )
             return 0
         for setting, held in sorted(lines.items()):
             back = f" → {held.prior}" if held.prior else ""
-            say(f"{setting} = {','.join(sorted(held.ours))}{back}")
+            print_line(f"{setting} = {','.join(sorted(held.ours))}{back}")
         confirm(f"Remove {human_many(len(lines), 'setting')}?", yes=yes)
         failures = restore(own, lines)
     if failures:
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}")
-    say(f"Removed {human_many(len(lines), 'setting')}.")
+    print_line(f"Removed {human_many(len(lines), 'setting')}.")
     return 0

@@ -10,8 +10,7 @@ from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.option_types import BROKERS
 from ballast.cli.run_options import confirm, lock_options, wants_take_over
-from ballast.cli.run_screen import say
-from ballast.cli.tables import Column, console, human_many, output_option, print_json, render_table
+from ballast.cli.tables import Column, console, human_many, output_option, print_json, print_line, render_table
 from ballast.core.wording import human_brokers
 
 if TYPE_CHECKING:
@@ -41,11 +40,13 @@ def judge(opened: OpenCluster, journal: str | None) -> Sequence[FoundThrottle]:
     try:
         held = held_settings(opened, journal)
     except Unavailable as silence:
-        say(f"The journal does not answer ({silence.message}); what Ballast itself has set cannot be told apart.")
+        print_line(
+            f"The journal does not answer ({silence.message}); what Ballast itself has set cannot be told apart."
+        )
         held = HeldSettings(frozenset(), frozenset())
     state = opened.cluster.snapshot()
     for sentence in list_unread(state):
-        say(sentence)
+        print_line(sentence)
     return all_settings(state, held.runs, held.set_by_hand)
 
 
@@ -107,14 +108,14 @@ def list_throttles(
         print_json(Throttles(throttles=[_document(s) for s in found]))
         return 0
     if not found:
-        say("No throttle is set.")
+        print_line("No throttle is set.")
         return 0
     columns = [Column("on", "left"), Column("setting", "left"), Column("value", "left", 1), Column("why", "left")]
     rows = [[s.resource, s.setting.key, _short(s.value), s.why] for s in found]
     out = console()
     out.print(render_table(columns, rows, out.width))
     if any(s.stale for s in found):
-        say("Remove the stale ones with: ballast throttles --clean")
+        print_line("Remove the stale ones with: ballast throttles --clean")
     return 0
 
 
@@ -186,29 +187,29 @@ def _clean(
         take_over=wants_take_over(),
     ) as own:
         if own.driver.open_runs():
-            say("A run is still open; its throttles are removed when it ends (ballast runs resume).")
+            print_line("A run is still open; its throttles are removed when it ends (ballast runs resume).")
         else:
             for setting in list_unrestored(own.driver.restore_throttles()):
-                say(f"Throttle not yet removed: {setting}")
+                print_line(f"Throttle not yet removed: {setting}")
         found = judge(opened, journal)
         gone = going(found)
         _tell_what_stays(found, gone)
         for s in gone:
-            say(f"{s.setting} = {_short(s.value)}: {s.why}.")
+            print_line(f"{s.setting} = {_short(s.value)}: {s.why}.")
         if gone:
             confirm(f"Remove {human_many(len(gone), 'setting')}?", yes=yes)
             # A person may have thought about it for minutes, and another process may have begun a move.
             again = going(judge(opened, journal))
             for s in gone:
                 if s not in again:
-                    say(f"{s.setting} stays: its value has changed.")
+                    print_line(f"{s.setting} stays: its value has changed.")
             gone = [s for s in gone if s in again]
         set_by_hand = read_set_by_hand(own)
         lines = as_stale(gone) | {s.setting: set_by_hand[s.setting] for s in gone if s.setting in set_by_hand}
         failures = restore(own, lines) if lines else []
         if not failures and find_restart(own.journal.read()) is not None:
             own.journal.append([restart_record(None)])
-            say("The journal that was begun again counts as whole from now on.")
+            print_line("The journal that was begun again counts as whole from now on.")
     if failures:
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}.")
     return _tell_what_went(gone, output)
@@ -217,7 +218,7 @@ def _clean(
 def _tell_what_stays(found: Sequence[FoundThrottle], gone: Sequence[FoundThrottle]) -> None:
     for s in found:
         if s.stale and s not in gone and s.setting.kind == "broker":
-            say(
+            print_line(
                 f"{s.setting} = {s.value} stays: it may be a person's own. Say --brokers {s.setting.name} to remove it."
             )
 
@@ -227,7 +228,7 @@ def _tell_what_went(gone: Sequence[FoundThrottle], output: str) -> int:
         from ballast.cli.documents.cluster import ThrottlesRemoved
 
         print_json(ThrottlesRemoved(removed=[_document(s) for s in gone]))
-    say(f"Removed {human_many(len(gone), 'setting')}." if gone else "No stale throttles.")
+    print_line(f"Removed {human_many(len(gone), 'setting')}." if gone else "No stale throttles.")
     return 0
 
 

@@ -16,8 +16,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.option_types import PLACEMENT, PLACEMENT_HELP
-from ballast.cli.run_screen import say
-from ballast.cli.tables import output_option
+from ballast.cli.tables import output_option, print_line
 from ballast.core.wording import human_many, human_replicas
 from ballast.errors import UsageError
 
@@ -257,7 +256,7 @@ def _source(cluster: ClusterOptions, wanted: Wanted) -> Iterator[tuple[ClusterSt
 
         with cluster.open() as opened:
             state = opened.cluster.snapshot(configs=False)
-            balance = cluster.settings().balance.with_drained(read_drained(opened, state, say))
+            balance = cluster.settings().balance.with_drained(read_drained(opened, state, print_line))
             yield state, opened.cluster, balance.draining
 
 
