@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.commands.reassign.execute import dir_moves, entries_of, keep_following, remove_throttles
-from ballast.cli.commands.reassign.options import COMMAND, ReassignOptions, say
+from ballast.cli.commands.reassign.options import COMMAND, ReassignOptions, print_own_line
 from ballast.cli.commands.reassign.writer import writer_from_follower
 from ballast.core.stock import report
 from ballast.core.wording import human_replicas
@@ -73,7 +73,7 @@ def _report(
         return 1
     click.echo(report.cancel_message(sorted(told.cancelled)) if told.cancelled else report.NONE_ACTIVE)
     for name, replicas in sorted(told.ended.items()):
-        say(f"{name} was moved already when the cancel came: its replicas are {human_replicas(replicas)}.")
+        print_own_line(f"{name} was moved already when the cancel came: its replicas are {human_replicas(replicas)}.")
     for replica, why in told.refused.items():
         click.echo(f"The copy of {replica} goes on: {why}")
     if told.stopped:

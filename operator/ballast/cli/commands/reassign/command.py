@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import click
 
 from ballast.cli.cluster_options import ClusterOptions
-from ballast.cli.commands.reassign.options import ReassignOptions, read_text, say
+from ballast.cli.commands.reassign.options import ReassignOptions, print_own_line, read_text
 from ballast.errors import BallastError
 
 ACTIONS: Final = ("generate", "execute", "verify", "cancel", "list")
@@ -289,7 +289,7 @@ def _generate(cluster: ClusterOptions, given: dict[str, Any]) -> int:
     topics = parse_topics_to_move(read_text(path), source=path.name)
     with cluster.open() as opened:
         state = opened.cluster.snapshot(configs=False)
-        drained = read_drained(opened, state, say)
+        drained = read_drained(opened, state, print_own_line)
     check_topics(topics, state, source=path.name)
     algorithm = tools_algorithm(state) if given["placement"] == "auto" else given["placement"]
     seed = given["seed"] if given["seed"] is not None else secrets.randbits(47)

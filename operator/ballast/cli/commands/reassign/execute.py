@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ballast.cli.commands.reassign.options import COMMAND, ReassignOptions, read_text, say
+from ballast.cli.commands.reassign.options import COMMAND, ReassignOptions, print_own_line, read_text
 from ballast.cli.commands.reassign.writer import writer_from_follower
 from ballast.core.plan import ANY_LOG_DIR
 from ballast.core.stock import report
@@ -52,7 +52,7 @@ def execute(options: ReassignOptions) -> int:
             return 1
         source = options.reassignment_json_file.name
         plan = plan_of_entries(entries, state, intent="reassign --execute", source=source)
-        refuse_filling(plan, read_drained(opened, state, say))
+        refuse_filling(plan, read_drained(opened, state, print_own_line))
         current = {e.name: state.replicas(state.index[e.name]) for e in entries}
         click.echo(report.current_assignment(current, shown_log_dirs(state, current)))
         policy = policy_of(options)
@@ -62,7 +62,7 @@ def execute(options: ReassignOptions) -> int:
             return 1
         if plan.moves:
             run_id = new_run_id()
-            watch = StartWatch(say)
+            watch = StartWatch(print_own_line)
             with writer_from_follower(opened, "--execute", watch) as own:
                 _restore_left_throttles(own)
                 failed = start_all_or_none(own, plan, policy, run_id, watch)
@@ -70,7 +70,7 @@ def execute(options: ReassignOptions) -> int:
                 click.echo(report.start_failure_message(failed))
                 return 1
             follower = keep_following(opened, options, run_id)
-            say(f"run {run_id}: {follower}; ballast runs show {run_id} shows its progress.")
+            print_own_line(f"run {run_id}: {follower}; ballast runs show {run_id} shows its progress.")
         for line in _limits(options):
             click.echo(line)
         click.echo(report.start_message([e.name for e in entries]))
@@ -146,8 +146,8 @@ def refusals(
 class StartWatch:
     """Listens until every move of the run has begun or ended."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, on_line: Callable[[str], None]) -> None:
+        self._on_line = on_line
         self.leave: Callable[[], None] = lambda: None
         self.waiting: set[TopicPartition] = set()
         self.refused: dict[TopicPartition, str] = {}
@@ -172,9 +172,9 @@ class StartWatch:
                 self.refused |= {n: str(verdicts[0]) for n in self.waiting}
             case events.Paced(pace):
                 for line in pace.lines():
-                    self._tell(line)
+                    self._on_line(line)
             case RunNote():
-                self._tell(str(event))
+                self._on_line(str(event))
                 if event.code == "paused":
                     # All or nothing: what has not begun does not wait for the page here.
                     self.refused |= {n: str(event) for n in self.waiting}
@@ -245,16 +245,18 @@ def remove_throttles(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]
             own.driver.restore_throttles()
             if everybodys:
                 for line in clear_stale(own, topics):
-                    say(line)
+                    print_own_line(line)
             else:
                 for found in stale_on(own, topics):
-                    say(
+                    print_own_line(
                         f"{found.setting} = {found.value or '(empty)'} stays: it is not Ballast's; --clear-throttles removes it."
                     )
     except (LockHeld, Fenced) as held:
-        say(f"{held.message} The process that holds the lock removes Ballast's throttles.")
+        print_own_line(f"{held.message} The process that holds the lock removes Ballast's throttles.")
         if everybodys:
-            say("Throttles that others have set may still stand: give the command again when that process has ended.")
+            print_own_line(
+                "Throttles that others have set may still stand: give the command again when that process has ended."
+            )
 
 
 def dir_moves(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]) -> list[report.DirMove]:

@@ -14,8 +14,8 @@ from ballast.errors import UsageError
 COMMAND: Final = "ballast reassign"
 
 
-def say(text: str) -> None:
-    """A line of the story."""
+def print_own_line(text: str) -> None:
+    """A line of Ballast's own, beside those of the stock tool."""
     click.echo(f"ballast: {text}", err=True)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from ballast.cli.commands.reassign.options import COMMAND, say
+from ballast.cli.commands.reassign.options import COMMAND, print_own_line
 from ballast.errors import LockHeld
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _ask(opened: OpenCluster, action: str) -> list[str]:
         if holder is None or not holder.is_follower:
             return []
         request = request_release(log, this_process(f"{COMMAND} {action}").description, wait_s=WAIT_S)
-        say(f"Requested the lock from {holder.description}.")
+        print_own_line(f"Requested the lock from {holder.description}.")
         return [request] if request is not None else []
     finally:
         log.close()
