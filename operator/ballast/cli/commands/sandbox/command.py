@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ballast.sandbox import Sandbox
 
 
-def story(line: str) -> None:
+def print_progress(line: str) -> None:
     """Progress, on stderr."""
     click.echo(f"[sandbox] {line}", err=True)
 
@@ -81,8 +81,8 @@ def up(
         broker_configs=dict(word.split("=", maxsplit=1) for word in configs),
     )
     folder = new_current_folder()
-    prepare(spec.kafka_version, on_line=story)
-    _show(Sandbox.up(spec, folder=folder, owned=False, on_line=story), "table")
+    prepare(spec.kafka_version, on_line=print_progress)
+    _show(Sandbox.up(spec, folder=folder, owned=False, on_line=print_progress), "table")
 
 
 @sandbox.command()
@@ -90,7 +90,7 @@ def down() -> None:
     """End the sandbox and remove everything of it; fine to call twice, and after a crash."""
     from ballast.sandbox.current_sandbox import end
 
-    story("ended; nothing of it is left" if end() else "none was running")
+    print_progress("ended; nothing of it is left" if end() else "none was running")
 
 
 @sandbox.command()
@@ -156,10 +156,10 @@ def kill_broker(*, broker: int, graceful: bool, freeze: bool) -> None:
     running = attach()
     if freeze:
         running.pause_broker(broker)
-        story(f"broker {broker} is frozen; `ballast sandbox start-broker {broker}` resumes it")
+        print_progress(f"broker {broker} is frozen; `ballast sandbox start-broker {broker}` resumes it")
         return
     (running.stop_broker if graceful else running.kill_broker)(broker)
-    story(f"broker {broker} is down; `ballast sandbox start-broker {broker}` brings it back")
+    print_progress(f"broker {broker} is down; `ballast sandbox start-broker {broker}` brings it back")
 
 
 @sandbox.command("start-broker")
@@ -170,7 +170,7 @@ def start_broker(*, broker: int) -> None:
     if running.running().get(broker):
         running.resume_broker(broker)
     running.start_broker(broker)
-    story(f"broker {broker} serves")
+    print_progress(f"broker {broker} serves")
 
 
 @sandbox.command()
@@ -203,8 +203,8 @@ def fill(
         prefix=prefix,
         seed=seed,
     )
-    pour(attach(), filling, on_line=story)
-    story("filled")
+    pour(attach(), filling, on_line=print_progress)
+    print_progress("filled")
 
 
 @sandbox.command()
@@ -219,9 +219,9 @@ def prepare(*, kafka_versions: tuple[str, ...], tools: bool) -> None:
     from ballast.sandbox.spec import NEWEST
 
     for version in kafka_versions or (NEWEST,):
-        bring(version, on_line=story)
+        bring(version, on_line=print_progress)
     if tools:
-        ensure_jars(TOOLS, on_line=story)
+        ensure_jars(TOOLS, on_line=print_progress)
 
 
 @sandbox.command()

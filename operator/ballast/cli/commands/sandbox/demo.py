@@ -48,8 +48,8 @@ STEPS: Final[tuple[tuple[str, Sequence[str]], ...]] = (
 """What the demo shows, in order: a sentence, and the command line behind ``ballast``."""
 
 
-def tell(line: str) -> None:
-    """The story, on stderr."""
+def print_heading(line: str) -> None:
+    """What the demo shows next, on stderr."""
     click.echo(click.style(f"\n» {line}", bold=True), err=True)
 
 
@@ -57,19 +57,19 @@ def run(*, keep: bool) -> None:
     """Start, unbalance, balance, show; and end the sandbox, unless it is to be kept."""
     started = time.monotonic()
 
-    def say(line: str) -> None:
+    def print_detail(line: str) -> None:
         click.echo(f"  {line}", err=True)
 
     folder = new_current_folder()
-    tell("A real Kafka on this machine: five brokers in three racks.")
+    print_heading("A real Kafka on this machine: five brokers in three racks.")
     with compile_in_background() as compiled_by_now:
-        prepare(on_line=say)
-        sandbox = Sandbox.up(SPEC, folder=folder, on_line=say)
-        _show_all(sandbox, compiled_by_now, keep=keep, on_line=say)
+        prepare(on_line=print_detail)
+        sandbox = Sandbox.up(SPEC, folder=folder, on_line=print_detail)
+        _show_all(sandbox, compiled_by_now, keep=keep, on_line=print_detail)
     if keep:
-        tell("The cluster is balanced, and the sandbox stays. Look around, then: ballast sandbox down")
+        print_heading("The cluster is balanced, and the sandbox stays. Look around, then: ballast sandbox down")
     else:
-        tell(
+        print_heading(
             f"Done in {time.monotonic() - started:.0f} s: the cluster ended balanced. The sandbox is gone; "
             "`ballast sandbox demo --keep` keeps it."
         )
@@ -82,14 +82,14 @@ def _show_all(sandbox: Sandbox, compiled_by_now: Callable[[], object], *, keep: 
         sandbox.start_broker(broker)
 
     try:
-        tell("Unbalancing it: data on four brokers only, then two of them restarted.")
+        print_heading("Unbalancing it: data on four brokers only, then two of them restarted.")
         fill(sandbox, FILLING, on_line=on_line)
         with ThreadPoolExecutor(len(RESTARTED)) as pool:
             list(pool.map(restart, RESTARTED))
         with tempfile.TemporaryDirectory(prefix="ballast-demo-") as scratch:
             for sentence, words in STEPS:
                 wait_until_in_sync(sandbox.bootstrap_server, sandbox.librdkafka_properties, within_s=120)
-                tell(sentence)
+                print_heading(sentence)
                 if words[0] == "plan":
                     compiled_by_now()
                 show(words, Path(scratch))
