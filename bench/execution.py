@@ -147,7 +147,7 @@ def real(partitions: int, mib: int, rate: int) -> Measured:
 
     from ballast.sandbox import Sandbox, SandboxSpec
     from ballast.wiring.cluster import open_cluster
-    from ballast.wiring.runs import new_run_id, writer
+    from ballast.wiring.runs import new_run_id, open_writer
 
     half = {i: (1 + i % 2, 2 - i % 2) for i in range(partitions)}
     with (
@@ -165,7 +165,7 @@ def real(partitions: int, mib: int, rate: int) -> Measured:
         most = [0]
         done = threading.Event()
         watcher = threading.Thread(target=watch_real, args=(at.cluster, most, done))
-        with writer(opened, command="bench") as own:
+        with open_writer(opened, command="bench") as own:
             watcher.start()
             result = own.apply(plan, policy, run_id=new_run_id())
             done.set()

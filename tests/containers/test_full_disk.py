@@ -9,7 +9,7 @@ from tests.containers.signs import moves_to, stalls
 from tests.real.execution_scene import Scene
 
 from ballast.wiring.cluster import open_cluster
-from ballast.wiring.runs import writer
+from ballast.wiring.runs import open_writer
 
 pytestmark = pytest.mark.containers
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.containers
 def small(at: Scene, containers_cluster: ContainerCluster) -> int:
     """A fifth broker, one of whose log dirs is a small memory disk; it stays in the cluster."""
     # The topics of the journal's transactions are made on the others: what lay on the disk that fails would stay unhealthy.
-    with open_cluster(bootstrap_server=at.sandbox.bootstrap_server) as opened, writer(opened, command="a test"):
+    with open_cluster(bootstrap_server=at.sandbox.bootstrap_server) as opened, open_writer(opened, command="a test"):
         pass
     return containers_cluster.add_cramped_broker()
 

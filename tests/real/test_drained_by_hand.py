@@ -17,7 +17,7 @@ from ballast.errors import Refused
 from ballast.executor.journal.drains import drain_record
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
-from ballast.wiring.runs import writer
+from ballast.wiring.runs import open_writer
 
 pytestmark = pytest.mark.kafka
 DRAINED = 3
@@ -45,7 +45,7 @@ def drain(at: Scene, *, began: bool) -> None:
     what = Drain(broker=DRAINED, by="Ada", since_ms=time.time_ns() // 1_000_000) if began else None
     with (
         open_cluster(bootstrap_server=at.sandbox.bootstrap_server) as opened,
-        writer(opened, command="test", lock_wait_s=60) as own,
+        open_writer(opened, command="test", lock_wait_s=60) as own,
     ):
         own.journal.append([drain_record(DRAINED, what)])
 

@@ -14,7 +14,7 @@ from ballast.ports.journal import CLOCKS_DIFFER_S, EXPIRES_S, TAKE_OVER_WAIT_S, 
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.journal import journal_of
-from ballast.wiring.runs import writer
+from ballast.wiring.runs import open_writer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -27,7 +27,7 @@ def test_a_daemon_that_comes_in_the_morning_obeys_no_order_of_the_night(
     now_ms = time.time_ns() // 1_000_000
     old_ms = now_ms - round((EXPIRES_S + CLOCKS_DIFFER_S + TAKE_OVER_WAIT_S) * 1000)
     with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
-        with writer(opened, command="ballast apply"):
+        with open_writer(opened, command="ballast apply"):
             pass  # The cluster has a journal now: a daemon that finds requests without one pauses by itself.
         journal = journal_of(opened)
         for kind in sorted({*EXPIRING, "take-over"}):

@@ -17,7 +17,7 @@ from ballast.executor.machine.run import Run
 from ballast.executor.machine.step import Command
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import this_process
-from ballast.wiring.runs import Writer, foreseen_pace, is_settled, new_run_id, writer
+from ballast.wiring.runs import Writer, foreseen_pace, is_settled, new_run_id, open_writer
 
 
 def require_not_paused(by: str) -> None:
@@ -42,7 +42,7 @@ class Session:
 
     def writer(self, listener: Listener | None = None, *, is_follower: bool = False) -> AbstractContextManager[Writer]:
         """The lock for the block; raises ``LockHeld``."""
-        return writer(
+        return open_writer(
             self.opened,
             command=self.command,
             listener=listener,

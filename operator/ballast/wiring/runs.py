@@ -81,7 +81,7 @@ def new_run_id() -> str:
 
 
 @contextmanager
-def writer(
+def open_writer(
     opened: OpenCluster,
     *,
     command: str,

@@ -37,7 +37,7 @@ def left(monkeypatch: pytest.MonkeyPatch) -> Scene:
         s.driver.listen(listener)
         yield Writer(opened, s.journal, s.driver, s.world.clock)
 
-    monkeypatch.setattr("ballast.app.runs.writer", writer)
+    monkeypatch.setattr("ballast.app.runs.open_writer", writer)
     return s
 
 

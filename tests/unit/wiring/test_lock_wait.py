@@ -14,7 +14,7 @@ from ballast.errors import Fenced, LockHeld, Unavailable
 from ballast.wiring import runs
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import this_process
-from ballast.wiring.runs import writer
+from ballast.wiring.runs import open_writer
 
 
 def test_a_command_says_whose_lock_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +29,10 @@ def test_a_command_says_whose_lock_it_waits_for(tmp_path: Path, monkeypatch: pyt
     journal_of().acquire(other)
     opened = OpenCluster.__new__(OpenCluster)
     for wait_s in (0.0, 0.1):
-        with pytest.raises(LockHeld), writer(opened, command="ballast apply", lock_wait_s=wait_s, on_line=said.append):
+        with (
+            pytest.raises(LockHeld),
+            open_writer(opened, command="ballast apply", lock_wait_s=wait_s, on_line=said.append),
+        ):
             pass
     assert said == [f"Waiting up to 0.1 s for the lock of this cluster, which {other.description} holds."]
 
@@ -71,7 +74,7 @@ def test_a_lock_that_is_not_released_is_told(
     monkeypatch.setattr(runs, "journal_of", lambda *_, **__: journal)
     monkeypatch.setattr(runs, "LEAVES_WITHIN_S", 60.0 if release is not hanging else 0.01)
     opened = OpenCluster("cluster", "127.0.0.1:1")  # type: ignore[arg-type] # it is not used
-    with writer(opened, command="ballast apply"):
+    with open_writer(opened, command="ballast apply"):
         pass
     said = [] if why is None else [f"The lock of this cluster was not released and lapses after 15 s: {why}"]
     assert [r.getMessage() for r in caplog.records] == said

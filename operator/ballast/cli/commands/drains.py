@@ -60,7 +60,7 @@ def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterO
     """Let BROKER take replicas again: the daemon's next balance fills it."""
     from ballast.executor.journal.drains import drain_record
     from ballast.wiring.journal import journal_to_look_at
-    from ballast.wiring.runs import writer
+    from ballast.wiring.runs import open_writer
 
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)
@@ -74,7 +74,7 @@ def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterO
                 return 0
         finally:
             log.close()
-        with writer(
+        with open_writer(
             opened, command="ballast drains end", journal=journal, lock_wait_s=lock_wait, take_over=wants_take_over()
         ) as own:
             _require(own.journal, broker)

@@ -231,7 +231,7 @@ def remove_throttles(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]
     A follower that is just starting may take the lock first, or from this process: then the follower finishes.
     """
     from ballast.errors import Fenced, LockHeld
-    from ballast.wiring.runs import writer
+    from ballast.wiring.runs import open_writer
     from ballast.wiring.throttles import clear_stale, stale_on
 
     topics = {e.topic for e in entries}
@@ -239,7 +239,7 @@ def remove_throttles(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]
         brokers = {b.id for b in opened.cluster.snapshot(log_dirs=False, configs=False).brokers}
         click.echo(report.throttle_removal_message(brokers | {b for e in entries for b in e.replicas}, topics))
     try:
-        with writer(opened, command=f"{COMMAND} --verify", lock_wait_s=0) as own:
+        with open_writer(opened, command=f"{COMMAND} --verify", lock_wait_s=0) as own:
             for run in own.driver.open_runs():
                 own.resume(run)
             own.driver.restore_throttles()

@@ -27,7 +27,7 @@ WAIT_S: Final = 20.0
 def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | None = None) -> Iterator[Writer]:
     """The lock for the block, from a follower where one has it; raises ``LockHeld`` where another process keeps it."""
     from ballast.executor.journal.answers import RequestAnswer
-    from ballast.wiring.runs import writer
+    from ballast.wiring.runs import open_writer
 
     asked: list[str] = []
     with ExitStack() as stack:
@@ -35,7 +35,7 @@ def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | 
             asked += _ask(opened, action)
             try:
                 own = stack.enter_context(
-                    writer(opened, command=f"{COMMAND} {action}", listener=listener, lock_wait_s=WAIT_S)
+                    open_writer(opened, command=f"{COMMAND} {action}", listener=listener, lock_wait_s=WAIT_S)
                 )
             except LockHeld:
                 if not left or _is_kept(opened):

@@ -118,7 +118,7 @@ def set_throttle(
     """
     from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
     from ballast.errors import Incomplete, UsageError
-    from ballast.wiring.runs import writer
+    from ballast.wiring.runs import open_writer
     from ballast.wiring.throttles import set_throttles
 
     rates = {LEADER_RATE: leader_rate or rate, FOLLOWER_RATE: follower_rate or rate, LOG_DIR_RATE: log_dir_rate}
@@ -132,7 +132,7 @@ def set_throttle(
         raise UsageError("Nothing to set is named.", hint="Give a rate, --topic NAME or --moves-of FILE.")
     with (
         cluster.open() as opened,
-        writer(
+        open_writer(
             opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait, take_over=wants_take_over()
         ) as own,
     ):
@@ -227,12 +227,12 @@ def remove_throttle(
     """
     from ballast.cli.commands.throttles.command import broker_ids, judge
     from ballast.errors import Incomplete
-    from ballast.wiring.runs import writer
+    from ballast.wiring.runs import open_writer
     from ballast.wiring.throttles import as_stale, read_set_by_hand, restore, select_settings
 
     with (
         cluster.open() as opened,
-        writer(
+        open_writer(
             opened,
             command="ballast throttles remove",
             journal=journal,

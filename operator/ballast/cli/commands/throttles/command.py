@@ -164,7 +164,7 @@ def _clean(
     from ballast.errors import Incomplete
     from ballast.executor.journal.ledger import list_unrestored
     from ballast.ports.journal import find_restart, restart_record
-    from ballast.wiring.runs import is_settled, writer
+    from ballast.wiring.runs import is_settled, open_writer
     from ballast.wiring.throttles import as_stale, read_set_by_hand, removable, restore, select_settings
 
     ids = [str(b) for b in brokers]
@@ -179,7 +179,7 @@ def _clean(
             # Nothing is written, so no lock is wanted: it would make a journal on a cluster that has none.
             _tell_what_stays(found, ())
             return _tell_what_went((), output)
-    with writer(
+    with open_writer(
         opened,
         command="ballast throttles --clean",
         journal=journal,

@@ -22,7 +22,7 @@ from ballast.cli.run_options import lock_options, wants_take_over
 from ballast.errors import Fenced, LockHeld
 from ballast.ports.journal import Holder
 from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.runs import writer
+from ballast.wiring.runs import open_writer
 
 OPENED = cast("OpenCluster", SimpleNamespace(cluster=None, bootstrap_server="a:1"))
 WITHIN_S = 30.0
@@ -141,7 +141,7 @@ def test_who_says_take_over_gets_the_lock_from_anybody(path: Path, answers: bool
     """From a daemon as well, which is asked once; what it did not answer is answered by the next holder of the lock."""
     with (
         another_process(path, "ballast daemon on pod-1", answers=answers),
-        writer(OPENED, command="ballast rollback", lock_wait_s=WITHIN_S, take_over=True) as own,
+        open_writer(OPENED, command="ballast rollback", lock_wait_s=WITHIN_S, take_over=True) as own,
     ):
         (request,) = own.journal.requests()
         assert request.kind == "take-over"
@@ -151,7 +151,7 @@ def test_who_says_take_over_gets_the_lock_from_anybody(path: Path, answers: bool
 
 def test_a_free_lock_is_taken_without_a_request(path: Path) -> None:
     """There is no process to read it, and the next holder would release the lock without a reason."""
-    with writer(OPENED, command="ballast rollback", take_over=True) as own:
+    with open_writer(OPENED, command="ballast rollback", take_over=True) as own:
         assert own.journal.requests() == []
 
 
@@ -160,7 +160,7 @@ def test_without_take_over_the_holder_keeps_the_lock_and_the_way_is_named(path: 
     with (
         another_process(path, "ballast daemon on pod-1") as journal,
         pytest.raises(LockHeld, match="pod-1") as held,
-        writer(OPENED, command="ballast rollback", lock_wait_s=0.1),
+        open_writer(OPENED, command="ballast rollback", lock_wait_s=0.1),
     ):
         pass
     assert "--take-over" in str(held.value.hint)
