@@ -69,28 +69,28 @@ class Session:
     def carry_out(self, plan: Plan, policy: ExecutionPolicy, *, unclean: bool = False) -> RunResult:
         """Carry out a plan after whatever an earlier process left open; the result of that where it was left again."""
         view = self.teller.view()
-        with self.writer(view) as own:
-            left = self._finish_open_runs(own)
+        with self.writer(view) as writer:
+            left = self._finish_open_runs(writer)
             if left is not None:
                 return left
             # Runs that were finished first had views of their own.
-            own.driver.listen(view)
-            own.driver.restore_throttles()
+            writer.driver.listen(view)
+            writer.driver.restore_throttles()
             run_id = new_run_id()
-            api = own.opened.cluster.snapshot(log_dirs=False, configs=False).api
+            api = writer.opened.cluster.snapshot(log_dirs=False, configs=False).api
             result = view.carry_out(
-                lambda: own.apply(plan, policy.adapt(api), run_id=run_id, unclean=unclean), own.driver
+                lambda: writer.apply(plan, policy.adapt(api), run_id=run_id, unclean=unclean), writer.driver
             )
         self.teller.tell(result)
         return result
 
     def finish_open_runs(self) -> RunResult | None:
         """Finish what an earlier process left, before anything is planned on top of it; its result when it was left again."""
-        with self.writer(self.teller.view()) as own:
-            result = self._finish_open_runs(own)
+        with self.writer(self.teller.view()) as writer:
+            result = self._finish_open_runs(writer)
             if result is None:
-                own.driver.restore_throttles()
-                require_not_paused(own.driver.paused_by)
+                writer.driver.restore_throttles()
+                require_not_paused(writer.driver.paused_by)
             return result
 
     def resume(self, run_id: str | None = None, *, give_up_after_s: float | None = None) -> int:
@@ -98,45 +98,45 @@ class Session:
         if is_settled(self.opened, self.journal):
             self.teller.show_line("No run is open.")
             return 0
-        with self.writer(is_follower=True) as own:
+        with self.writer(is_follower=True) as writer:
             if give_up_after_s is not None:
-                own.driver.give_up_after(give_up_after_s)
-            open_runs = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
+                writer.driver.give_up_after(give_up_after_s)
+            open_runs = [r for r in writer.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
             if not open_runs:
                 self.teller.show_line("No run is open.")
-                for setting in list_unrestored(own.driver.restore_throttles()):
+                for setting in list_unrestored(writer.driver.restore_throttles()):
                     self.teller.show_line(f"Throttle not yet removed: {setting}")
             code = 0
             for run in open_runs:
-                code = self.resume_run(own, run).exit_code or code
+                code = self.resume_run(writer, run).exit_code or code
                 if code == Interrupted.exit_code:
                     break
             return code
 
-    def resume_run(self, own: Writer, run: Run, command: Command | None = None) -> RunResult:
+    def resume_run(self, writer: Writer, run: Run, command: Command | None = None) -> RunResult:
         """Go on with a run, with a command if there is one."""
         view = self.teller.view()
-        own.driver.listen(view)
+        writer.driver.listen(view)
         if command is not None:
-            own.driver.ask(command, run=run.id, by=this_process(f"ballast {command.value}").description)
-        result = view.carry_out(lambda: own.resume(run), own.driver)
+            writer.driver.ask(command, run=run.id, by=this_process(f"ballast {command.value}").description)
+        result = view.carry_out(lambda: writer.resume(run), writer.driver)
         self.teller.tell(result)
         return result
 
-    def undo(self, own: Writer, run: Run) -> RunResult:
+    def undo(self, writer: Writer, run: Run) -> RunResult:
         """Put back what a run that has ended did."""
-        own.driver.restore_throttles()
+        writer.driver.restore_throttles()
         view = self.teller.view()
-        own.driver.listen(view)
-        result = view.carry_out(lambda: own.rollback(run), own.driver)
+        writer.driver.listen(view)
+        result = view.carry_out(lambda: writer.rollback(run), writer.driver)
         self.teller.tell(result)
         return result
 
-    def _finish_open_runs(self, own: Writer) -> RunResult | None:
+    def _finish_open_runs(self, writer: Writer) -> RunResult | None:
         """Finish the runs that an earlier process left, oldest first; the result of one that was left again."""
-        for run in own.driver.open_runs():
+        for run in writer.driver.open_runs():
             self.teller.show_line(f"Run {run.id} ({run.intent}) is still open; it is finished first.")
-            result = self.resume_run(own, run)
+            result = self.resume_run(writer, run)
             if result.exit_code == Interrupted.exit_code:
                 return result
         return None

@@ -75,14 +75,14 @@ def _run_of(log: Journal, run_id: str | None) -> Run | None:
 
 
 def _stop_here(session: Session, command: Command, run_id: str) -> int:
-    with session.writer() as own:
+    with session.writer() as writer:
         # It may have ended while the lock was waited for.
-        run = runs_of(own.journal)[run_id]
+        run = runs_of(writer.journal)[run_id]
         if not run.ended:
-            return session.resume_run(own, run, command).exit_code
+            return session.resume_run(writer, run, command).exit_code
         if command is not Command.ROLLBACK:
             return _too_late(session, run)
-        return session.undo(own, run).exit_code
+        return session.undo(writer, run).exit_code
 
 
 def _too_late(session: Session, run: Run) -> int:

@@ -76,9 +76,9 @@ def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterO
             log.close()
         with open_writer(
             opened, command="ballast drains end", journal=journal, lock_wait_s=lock_wait, take_over=wants_take_over()
-        ) as own:
-            _require(own.journal, broker)
-            own.journal.append([drain_record(broker, None)])
+        ) as writer:
+            _require(writer.journal, broker)
+            writer.journal.append([drain_record(broker, None)])
     print_line(f"The drain of broker {broker} is ended.")
     return 0
 

@@ -51,9 +51,9 @@ def cancel(options: ReassignOptions) -> int:
         copies = [d for d in dir_moves(opened, entries) if d.active]
         told = _CancelReport()
         if active or copies:
-            with writer_from_follower(opened, "--cancel") as own:
-                _cancel(own, entries, active, copies, told)
-                told.open_runs = bool(own.driver.open_runs())
+            with writer_from_follower(opened, "--cancel") as writer:
+                _cancel(writer, entries, active, copies, told)
+                told.open_runs = bool(writer.driver.open_runs())
         if told.open_runs:
             keep_following(opened, options)
         code = _report(active, copies, told)
@@ -84,7 +84,7 @@ def _report(
 
 
 def _cancel(
-    own: Writer,
+    writer: Writer,
     entries: tuple[ReassignmentEntry, ...],
     active: Mapping[TopicPartition, Reassignment],
     copies: Collection[report.DirMove],
@@ -96,23 +96,23 @@ def _cancel(
     from ballast.wiring.runs import new_run_id
 
     def note() -> None:
-        run = own.driver.run
+        run = writer.driver.run
         moves = {} if run is None else run.moves
         told.cancelled |= {n for n, m in moves.items() if n in active and isinstance(m.stage, RolledBack)}
         told.why |= {n: m.detail for n, m in moves.items() if n in active and m.detail}
 
     names = {e.name for e in entries}
-    for run in own.driver.open_runs():
+    for run in writer.driver.open_runs():
         if _open_names(run) <= names:
-            own.driver.ask(Command.CANCEL, run=run.id, by=this_process(f"{COMMAND} --cancel").description)
-            own.driver.resume(run)
+            writer.driver.ask(Command.CANCEL, run=run.id, by=this_process(f"{COMMAND} --cancel").description)
+            writer.driver.resume(run)
             note()
-    still = {n: r for n, r in own.opened.cluster.reassignments().items() if n in active}
+    still = {n: r for n, r in writer.opened.cluster.reassignments().items() if n in active}
     if still:
-        own.cancel_in_flight(still, run_id=new_run_id())
+        writer.cancel_in_flight(still, run_id=new_run_id())
         note()
-    told.ended |= find_arrived(own.opened.cluster, {n for n in active if n not in told.cancelled})
-    _stop_copies(own, entries, copies, told)
+    told.ended |= find_arrived(writer.opened.cluster, {n for n in active if n not in told.cancelled})
+    _stop_copies(writer, entries, copies, told)
 
 
 def find_arrived(cluster: ClusterReader, names: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
@@ -127,13 +127,13 @@ def find_arrived(cluster: ClusterReader, names: Collection[TopicPartition]) -> d
 
 
 def _stop_copies(
-    own: Writer, entries: tuple[ReassignmentEntry, ...], copies: Collection[report.DirMove], told: _CancelReport
+    writer: Writer, entries: tuple[ReassignmentEntry, ...], copies: Collection[report.DirMove], told: _CancelReport
 ) -> None:
     """Copies that have ended by now, or with a run that was cancelled, are told like those that are stopped here."""
     from ballast.wiring.log_dirs import keep_in_place
 
-    held = {name: run for run in own.driver.open_runs() for name in _open_names(run)}
-    now = {(d.name, d.broker): d for d in dir_moves(own.opened, entries)}
+    held = {name: run for run in writer.driver.open_runs() for name in _open_names(run)}
+    now = {(d.name, d.broker): d for d in dir_moves(writer.opened, entries)}
     places: dict[tuple[TopicPartition, int], str] = {}
     for d in (now[c.name, c.broker] for c in copies):
         if d.active and d.name in held:
@@ -143,7 +143,7 @@ def _stop_copies(
             )
         elif d.active and d.current is not None:
             places[d.name, d.broker] = d.current
-    outcomes = keep_in_place(own, places) if places else {}
+    outcomes = keep_in_place(writer, places) if places else {}
     for c in copies:
         d = now[c.name, c.broker]
         outcome = outcomes.get((d.name, d.broker))

@@ -63,9 +63,9 @@ def execute(options: ReassignOptions) -> int:
         if plan.moves:
             run_id = new_run_id()
             watch = StartWatch(print_own_line)
-            with writer_from_follower(opened, "--execute", watch) as own:
-                _restore_left_throttles(own)
-                failed = start_all_or_none(own, plan, policy, run_id, watch)
+            with writer_from_follower(opened, "--execute", watch) as writer:
+                _restore_left_throttles(writer)
+                failed = start_all_or_none(writer, plan, policy, run_id, watch)
             if failed:
                 click.echo(report.start_failure_message(failed))
                 return 1
@@ -182,29 +182,29 @@ class StartWatch:
             self.leave()
 
 
-def _restore_left_throttles(own: Writer) -> None:
+def _restore_left_throttles(writer: Writer) -> None:
     """Restore throttles of earlier runs; runs that are still open are taken up by the follower in their turn."""
-    if not own.driver.open_runs():
-        own.driver.restore_throttles()
+    if not writer.driver.open_runs():
+        writer.driver.restore_throttles()
 
 
 def start_all_or_none(
-    own: Writer, plan: Plan, policy: ExecutionPolicy, run_id: str, watch: StartWatch
+    writer: Writer, plan: Plan, policy: ExecutionPolicy, run_id: str, watch: StartWatch
 ) -> Mapping[TopicPartition, str]:
     """Start the run and leave it as soon as everything is in flight; answers what was refused."""
     from ballast.executor.machine.step import Command
 
-    watch.leave = own.driver.leave
-    result = own.apply(plan, policy, run_id=run_id)
+    watch.leave = writer.driver.leave
+    result = writer.apply(plan, policy, run_id=run_id)
     if result.status in {"left", "not-begun"} and not watch.refused:
         waiting = watch.waiting if result.status == "left" else {m.name for m in plan.moves}
         watch.refused = dict.fromkeys(waiting, "Another process takes the lock over.")
     if watch.refused and result.status == "left":
         # All or nothing, as the stock tool promises: cancel what had begun.
-        own.driver.stay()
-        (*_, begun) = own.driver.open_runs()
-        own.driver.ask(Command.CANCEL, run=begun.id, by=f"{COMMAND} --execute: all or nothing")
-        own.resume(begun)
+        writer.driver.stay()
+        (*_, begun) = writer.driver.open_runs()
+        writer.driver.ask(Command.CANCEL, run=begun.id, by=f"{COMMAND} --execute: all or nothing")
+        writer.resume(begun)
     return watch.refused
 
 
@@ -239,15 +239,15 @@ def remove_throttles(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]
         brokers = {b.id for b in opened.cluster.snapshot(log_dirs=False, configs=False).brokers}
         click.echo(report.throttle_removal_message(brokers | {b for e in entries for b in e.replicas}, topics))
     try:
-        with open_writer(opened, command=f"{COMMAND} --verify", lock_wait_s=0) as own:
-            for run in own.driver.open_runs():
-                own.resume(run)
-            own.driver.restore_throttles()
+        with open_writer(opened, command=f"{COMMAND} --verify", lock_wait_s=0) as writer:
+            for run in writer.driver.open_runs():
+                writer.resume(run)
+            writer.driver.restore_throttles()
             if everybodys:
-                for line in clear_stale(own, topics):
+                for line in clear_stale(writer, topics):
                     print_own_line(line)
             else:
-                for found in stale_on(own, topics):
+                for found in stale_on(writer, topics):
                     print_own_line(
                         f"{found.setting} = {found.value or '(empty)'} stays: it is not Ballast's; --clear-throttles removes it."
                     )

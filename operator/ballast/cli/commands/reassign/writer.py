@@ -34,7 +34,7 @@ def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | 
         for left in reversed(range(TRIES)):
             asked += _ask(opened, action)
             try:
-                own = stack.enter_context(
+                writer = stack.enter_context(
                     open_writer(opened, command=f"{COMMAND} {action}", listener=listener, lock_wait_s=WAIT_S)
                 )
             except LockHeld:
@@ -42,10 +42,10 @@ def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | 
                     raise
             else:
                 break
-        for request in own.journal.requests():
+        for request in writer.journal.requests():
             if request.id in asked and request.answer is None:
-                own.journal.answer(request.id, str(RequestAnswer("lock-free")))
-        yield own
+                writer.journal.answer(request.id, str(RequestAnswer("lock-free")))
+        yield writer
 
 
 def _is_kept(opened: OpenCluster) -> bool:

@@ -134,7 +134,7 @@ def set_throttle(
         cluster.open() as opened,
         open_writer(
             opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait, take_over=wants_take_over()
-        ) as own,
+        ) as writer,
     ):
         state = opened.cluster.snapshot()
         aim = dict(_lists(state, topics, _sides(lists, wanted_rates)))
@@ -145,7 +145,7 @@ def set_throttle(
             aim |= listed
             on = brokers or involved
         aim |= dict(_rates(state, on, wanted_rates))
-        failures = set_throttles(own, aim)
+        failures = set_throttles(writer, aim)
     if failures:
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be set: {failures[0]}")
     print_line(f"Set {human_many(len(aim), 'setting')}. Remove them with: ballast throttles remove")
@@ -238,10 +238,10 @@ def remove_throttle(
             journal=journal,
             lock_wait_s=lock_wait,
             take_over=wants_take_over(),
-        ) as own,
+        ) as writer,
     ):
         brokers = names_of(named_brokers, broker_ids(opened))
-        set_by_hand = read_set_by_hand(own)
+        set_by_hand = read_set_by_hand(writer)
         lines = {s: set_by_hand[s] for s in select_settings(set_by_hand, topics, brokers)}
         if topics or brokers:
             standing = {s.setting: s for s in judge(opened, journal) if not s.in_ledger and not s.static}
@@ -256,7 +256,7 @@ def remove_throttle(
             back = f" → {held.prior}" if held.prior else ""
             print_line(f"{setting} = {','.join(sorted(held.ours))}{back}")
         confirm(f"Remove {human_many(len(lines), 'setting')}?", yes=yes)
-        failures = restore(own, lines)
+        failures = restore(writer, lines)
     if failures:
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}")
     print_line(f"Removed {human_many(len(lines), 'setting')}.")

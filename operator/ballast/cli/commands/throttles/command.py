@@ -185,11 +185,11 @@ def _clean(
         journal=journal,
         lock_wait_s=lock_wait_s,
         take_over=wants_take_over(),
-    ) as own:
-        if own.driver.open_runs():
+    ) as writer:
+        if writer.driver.open_runs():
             print_line("A run is still open; its throttles are removed when it ends (ballast runs resume).")
         else:
-            for setting in list_unrestored(own.driver.restore_throttles()):
+            for setting in list_unrestored(writer.driver.restore_throttles()):
                 print_line(f"Throttle not yet removed: {setting}")
         found = judge(opened, journal)
         gone = going(found)
@@ -204,11 +204,11 @@ def _clean(
                 if s not in again:
                     print_line(f"{s.setting} stays: its value has changed.")
             gone = [s for s in gone if s in again]
-        set_by_hand = read_set_by_hand(own)
+        set_by_hand = read_set_by_hand(writer)
         lines = as_stale(gone) | {s.setting: set_by_hand[s.setting] for s in gone if s.setting in set_by_hand}
-        failures = restore(own, lines) if lines else []
-        if not failures and find_restart(own.journal.read()) is not None:
-            own.journal.append([restart_record(None)])
+        failures = restore(writer, lines) if lines else []
+        if not failures and find_restart(writer.journal.read()) is not None:
+            writer.journal.append([restart_record(None)])
             print_line("The journal that was begun again counts as whole from now on.")
     if failures:
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}.")
