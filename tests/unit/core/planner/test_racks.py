@@ -38,7 +38,7 @@ from ballast.core.planner.problem.scope import scope_of
 from ballast.core.planner.rules import Setup, judge
 from ballast.core.planner.search.placements import placements
 from ballast.core.planner.search.rounding import starts
-from ballast.core.planner.search.run import _Search
+from ballast.core.planner.search.search import _Search
 from ballast.core.planner.search.shorten import shorten
 from ballast.core.planner.search.world import World
 

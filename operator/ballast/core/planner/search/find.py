@@ -17,7 +17,7 @@ from ballast.core.planner.problem.question import Question
 from ballast.core.planner.search.exact import refine
 from ballast.core.planner.search.found import Found
 from ballast.core.planner.search.freed_room import find_missed, in_order, waits_for_room, with_room_freed
-from ballast.core.planner.search.run import search
+from ballast.core.planner.search.search import search
 from ballast.core.planner.search.shorten import shorten
 from ballast.core.planner.search.world import World
 

@@ -40,7 +40,7 @@ from ballast.core.planner.bound.value import Relaxation, relaxation_of
 from ballast.core.planner.problem.problem import Problem, problem_of
 from ballast.core.planner.problem.scope import scope_of
 from ballast.core.planner.search.loops import kernels
-from ballast.core.planner.search.run import search
+from ballast.core.planner.search.search import search
 from ballast.core.planner.search.world import World
 
 TIGHT = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0)

@@ -23,7 +23,7 @@ from ballast.core.planner.policy import Capacity
 from ballast.core.planner.problem.problem import LOWER, UPPER, Problem, problem_of
 from ballast.core.planner.problem.scope import scope_of
 from ballast.core.planner.search.exact import refine
-from ballast.core.planner.search.run import search
+from ballast.core.planner.search.search import search
 from ballast.core.planner.search.world import World
 
 TWENTY = PlannerPolicy(band=0.2, trigger=0.2, slack_bytes=0, prove=False)

@@ -13,7 +13,7 @@ from ballast.core.planner import Balance, Loads, PlannerPolicy, plan
 from ballast.core.planner.problem.problem import problem_of
 from ballast.core.planner.problem.question import Question
 from ballast.core.planner.problem.scope import scope_of
-from ballast.core.planner.search import run
+from ballast.core.planner.search import search
 from ballast.core.planner.search.find import find
 from ballast.core.planner.search.loops import swaps
 
@@ -49,7 +49,7 @@ def scans_of(state: ClusterState, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan
 def test_enough_is_enough_where_no_plan_is_balanced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once the limit is passed one round of polishing is the last, and its scans at no price are not repeated."""
     _, long = scans_of(uneven(), monkeypatch)
-    monkeypatch.setattr(run, "TRIES", 1)
+    monkeypatch.setattr(search, "TRIES", 1)
     made, short = scans_of(uneven(), monkeypatch)
     assert made.status == "misses-some-goals"
     assert 0 < len(short) < len(long) / 3
@@ -58,7 +58,7 @@ def test_enough_is_enough_where_no_plan_is_balanced(monkeypatch: pytest.MonkeyPa
 def test_a_cluster_that_can_be_balanced_gets_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit takes nothing from a plan that is balanced."""
     whole, long = scans_of(even(), monkeypatch)
-    monkeypatch.setattr(run, "TRIES", 1)
+    monkeypatch.setattr(search, "TRIES", 1)
     made, short = scans_of(even(), monkeypatch)
     assert (made.status, made.moves) == ("meets-all-goals", whole.moves)
     assert short == long
@@ -67,9 +67,9 @@ def test_a_cluster_that_can_be_balanced_gets_all_rounds(monkeypatch: pytest.Monk
 @pytest.mark.slow
 def test_no_scan_tries_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """With many offenders fewer replicas of each partner are tried; one is the least."""
-    monkeypatch.setattr(run, "SCAN", 500)
+    monkeypatch.setattr(search, "SCAN", 500)
     _, scans = scans_of(uneven(), monkeypatch)
-    replicas, most_partners = 64, run.SETTLE_PARTNERS << (run.SETTLE_PATIENCE - 1)
+    replicas, most_partners = 64, search.SETTLE_PARTNERS << (search.SETTLE_PATIENCE - 1)
     assert max(scans) <= max(500, replicas * most_partners)
 
 

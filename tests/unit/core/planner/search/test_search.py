@@ -9,7 +9,7 @@ from tests.unit.core.planner.clusters import cluster
 from ballast.core.planner import Balance, Loads, PlannerPolicy
 from ballast.core.planner.problem.problem import problem_of
 from ballast.core.planner.problem.scope import scope_of
-from ballast.core.planner.search.run import Candidate, most_even, unevenness
+from ballast.core.planner.search.search import Candidate, most_even, unevenness
 from ballast.core.planner.search.world import World
 
 
