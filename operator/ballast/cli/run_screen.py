@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from ballast.cli.tables import human_bytes, human_many, print_json_line, print_line
+from ballast.cli.tables import human_bytes, human_many, print_line
 from ballast.core.wording import UNKNOWN_TEXT, human_elections, human_percent, human_time
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ballast.cli.documents.base import Document
     from ballast.executor.driver.driver import Driver
     from ballast.executor.driver.events import RunEvent, RunResult
     from ballast.executor.machine.progress import Progress
@@ -98,13 +97,37 @@ def sentence(event: RunEvent) -> str | None:
     return None
 
 
-class LineScreen:
+class _LineByLine:
+    """A screen that writes one line after another, and so has nothing to prepare and nothing to clear."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._lines: deque[str] = deque()
+
+    def draw(self) -> None:
+        """Write the lines."""
+        while self._lines:
+            self._write(self._lines.popleft())
+
+    @contextmanager
+    def show(self) -> Iterator[None]:
+        """Write the last lines when the block ends."""
+        yield
+        self.draw()
+
+    @contextmanager
+    def suspend(self) -> Iterator[None]:
+        """Do nothing."""
+        yield
+
+
+class LineScreen(_LineByLine):
     """Lines on stderr, for logs and pipes; progress every half minute."""
 
     EVERY_S = 30.0
 
     def __init__(self) -> None:
-        self._lines: deque[str] = deque()
+        super().__init__(print_line)
         self._shown_s = 0.0
 
     def hear(self, event: RunEvent) -> None:
@@ -120,22 +143,6 @@ class LineScreen:
             self._shown_s = time.monotonic()
             self._lines.append(progress_line(event.progress))
 
-    def draw(self) -> None:
-        """Write the lines."""
-        while self._lines:
-            print_line(self._lines.popleft())
-
-    @contextmanager
-    def show(self) -> Iterator[None]:
-        """Nothing to prepare."""
-        yield
-        self.draw()
-
-    @contextmanager
-    def suspend(self) -> Iterator[None]:
-        """Nothing to clear."""
-        yield
-
 
 def progress_line(p: Progress) -> str:
     """Progress in one line."""
@@ -148,11 +155,11 @@ def progress_line(p: Progress) -> str:
     )
 
 
-class JsonScreen:
+class JsonScreen(_LineByLine):
     """One JSON document a line on stdout: progress, changes, refusals, notes (``documents.runs``)."""
 
     def __init__(self) -> None:
-        self._lines: deque[Document] = deque()
+        super().__init__(click.echo)
 
     def hear(self, event: RunEvent) -> None:
         """Turn it into a document."""
@@ -160,23 +167,7 @@ class JsonScreen:
 
         document = document_of(event)
         if document is not None:
-            self._lines.append(document)
-
-    def draw(self) -> None:
-        """Write the lines."""
-        while self._lines:
-            print_json_line(self._lines.popleft())
-
-    @contextmanager
-    def show(self) -> Iterator[None]:
-        """Nothing to prepare."""
-        yield
-        self.draw()
-
-    @contextmanager
-    def suspend(self) -> Iterator[None]:
-        """Nothing to clear."""
-        yield
+            self._lines.append(document.model_dump_json())
 
 
 class LiveScreen:
