@@ -23,8 +23,7 @@ from tests.leash import leashed
 from tests.waiting import becomes, until
 
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
-from ballast.daemon.metrics.catalog import CATALOG
-from ballast.daemon.metrics.page import page
+from ballast.daemon.metrics.catalog import CATALOG, page
 from ballast.sandbox.ports import free_ports
 
 pytestmark = pytest.mark.prometheus

@@ -49,7 +49,7 @@ def explain(name: str | None) -> None:
 @click.option("--page", type=click.Choice(["settings", "metrics"]), default="settings", show_default=True)
 def reference(page: str) -> None:
     """Write a page of the reference (docs/settings.md, docs/metrics.md) to stdout."""
-    from ballast.daemon.metrics import page as metrics_page
+    from ballast.daemon.metrics import catalog
     from ballast.settings import reference as settings_page
 
-    click.echo(metrics_page.page() if page == "metrics" else settings_page.page(), nl=False)
+    click.echo(catalog.page() if page == "metrics" else settings_page.page(), nl=False)
