@@ -29,8 +29,8 @@ from ballast.executor.journal.records import load_open_runs, load_runs, read_run
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import Now, Run, new_run
-from ballast.ports.cluster import ClusterReader, Reassignment
-from ballast.ports.journal import Holder, Journal, Request, find_restart
+from ballast.ports.cluster import ClusterReader, Outcome, Reassignment
+from ballast.ports.journal import Holder, Journal, Record, Request, find_restart
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import journal_of, journal_to_look_at, this_process
@@ -73,6 +73,18 @@ class Writer:
     def cancel_in_flight(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
         """Cancel moves that are in progress, Ballast's or foreign, as a journaled run of their own."""
         return self.driver.undo(active, run_id=run_id)
+
+    def keep_in_place(
+        self, places: Mapping[tuple[TopicPartition, int], str]
+    ) -> dict[tuple[TopicPartition, int], Outcome]:
+        """Order replicas to the log dir where they lie, which ends copies that no run has started; the intent is journaled first."""
+        key = f"hand/{secrets.token_hex(4)}"
+        lines = [[n.topic, n.partition, broker, path] for (n, broker), path in places.items()]
+        self.journal.append([Record(key, {"version": 1, "log_dirs": lines})])
+        self.journal.check()
+        outcomes = dict(self.opened.cluster.alter_log_dirs(places))
+        self.journal.append([Record(key, None)])
+        return outcomes
 
 
 def new_run_id() -> str:

@@ -130,8 +130,6 @@ def _stop_copies(
     writer: Writer, entries: tuple[ReassignmentEntry, ...], copies: Collection[report.DirMove], told: _CancelReport
 ) -> None:
     """Copies that have ended by now, or with a run that was cancelled, are told like those that are stopped here."""
-    from ballast.wiring.log_dirs import keep_in_place
-
     held = {name: run for run in writer.driver.open_runs() for name in _open_names(run)}
     now = {(d.name, d.broker): d for d in dir_moves(writer.opened, entries)}
     places: dict[tuple[TopicPartition, int], str] = {}
@@ -143,7 +141,7 @@ def _stop_copies(
             )
         elif d.active and d.current is not None:
             places[d.name, d.broker] = d.current
-    outcomes = keep_in_place(writer, places) if places else {}
+    outcomes = writer.keep_in_place(places) if places else {}
     for c in copies:
         d = now[c.name, c.broker]
         outcome = outcomes.get((d.name, d.broker))
