@@ -101,8 +101,7 @@ def read_snapshot(path: Path) -> Snapshot:
 
 
 def _read(opened: OpenCluster, measure: float | None, store: str | None) -> tuple[ClusterState, Loads]:
-    from ballast.core.planner import Loads
-    from ballast.core.planner.growth import measure_growth
+    from ballast.core.planner.loads import Loads, measure_growth
 
     state, began_s = opened.cluster.snapshot(), time.monotonic()
     if measure is not None:

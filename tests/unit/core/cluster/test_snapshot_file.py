@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tests.unit.core.planner.clusters import cluster, clusters
+from tests.unit.core.planner.clusters import clusters
 
 from ballast.core.cluster import (
     UNKNOWN,
@@ -25,7 +25,6 @@ from ballast.core.cluster.anonymise import anonymise_snapshot
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.cluster.snapshot_file import HINT, Snapshot, dumps, loads
 from ballast.core.planner import Balance, Loads, plan
-from ballast.core.planner.growth import measure_growth
 from ballast.errors import UsageError
 
 HIDDEN = "hunter2-and-more"
@@ -304,16 +303,6 @@ def test_an_anonymised_cluster_is_as_hard_to_balance(state: ClusterState) -> Non
     made = anonymise_snapshot(Snapshot(state, Loads.from_state(state)))
     before = [plan(s, Balance()).summary["brokers"] for s in (state, loads(dumps(made)).state)]
     assert [b["before"] for b in before[0]] == [b["before"] for b in before[1]]
-
-
-def test_growth_is_measured_at_the_leaders() -> None:
-    """What the leader's log grew by; retention reads as zero, a partition that cannot be told as the median."""
-    first = cluster((1, 2), (2, 1), (1, 2), (2, 1), brokers=2, sizes=(100, 100, 100, 100))
-    second = cluster((1, 2), (2, 1), (1, 2), (2, 1), (1, 2), brokers=2, sizes=(300, 500, 50, 500, 7))
-    found = measure_growth(first, second, seconds=10.0)
-    assert found.bytes_in_per_s.tolist() == [20, 40, 0, 40, 30]
-    assert "bytes-in" in found.known
-    assert any("1 partitions could not be measured" in s for s in found.assumptions)
 
 
 @pytest.mark.parametrize(
