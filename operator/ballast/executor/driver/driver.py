@@ -19,7 +19,7 @@ from typing import Final
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import DesiredThrottles, Ledger, Setting, brokers_involved
-from ballast.core.throttles.restore import restore_commands
+from ballast.core.throttles.restore_commands import restore_commands
 from ballast.core.wording import human_many
 from ballast.errors import BallastError, JournalLost, Refused, Unavailable
 from ballast.executor.driver.commands import Commands, take_requests

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from ballast.core.throttles import LedgerEntry, Setting
-from ballast.core.throttles.restore import restore_commands
+from ballast.core.throttles.restore_commands import restore_commands
 
 LIST = "leader.replication.throttled.replicas"
 RATE = "leader.replication.throttled.rate"
