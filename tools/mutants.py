@@ -23,8 +23,8 @@ COPY: Final = ROOT / "build" / "mutants"
 LEFT_OUT: Final = shutil.ignore_patterns(".*", "__pycache__", "build", "operator")
 WORDS: Final = {0: "survived", 1: "killed", 3: "killed", 5: "not run by any test", 33: "not run by any test"}
 """By pytest's exit code, of which mutmut keeps one for each mutant; others are time-outs and crashes, which tests notice."""
-NO_TESTS: Final = ("screens", "terminal", "stream", "ten_thousand", "parsed", "run_apply")
-"""Of the executor's tests, those that look at screens and processes."""
+NO_TESTS: Final = ("stream", "ten_thousand_moves")
+"""Of the executor's tests, those that take seconds."""
 
 
 def executor_tests() -> list[str]:
