@@ -7,11 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ballast.core.plan import Move, Place
 from ballast.core.plan.batches import Caps, Load, choose, json_bytes
 
 WIDE = Caps(moves_in_per_broker=100, moves_out_per_broker=100, moves_in_cluster=100)
+CAPS = Caps(moves_in_per_broker=2, moves_out_per_broker=2, moves_in_cluster=4)
 HEAD = 60
 """Bytes that the JSON of a batch has besides its moves."""
 
@@ -239,3 +242,56 @@ def test_full_disks_are_relieved_first_and_filled_last() -> None:
     waiting = [load(1, 1, 6, size=999), load(2, 2, 7, size=99), Load(Move("t", 3, (3, 6), (3, 5)), 3, 1)]
     assert picked(waiting, full={6}) == [3, 2, 1]
     assert picked(waiting) == [1, 2, 3]
+
+
+loads = st.builds(
+    lambda p, old, new, size: Load(Move("t", p, (old,), (new, old), size), old, size),
+    st.integers(0, 10**6),
+    st.integers(1, 4),
+    st.integers(5, 8),
+    st.integers(0, 1000),
+)
+
+
+@given(waiting=st.lists(loads, max_size=30, unique_by=lambda x: x.move.name), active=st.lists(loads, max_size=2))
+def test_choice_never_breaks_a_cap_and_never_idles(waiting: list[Load], active: list[Load]) -> None:
+    """After any choice every cap holds, and nothing that was left would still have fitted."""
+    chosen = choose(waiting, active, CAPS, rates={}, room={})
+    names = {m.name for m in chosen}
+    flight = [*(x.move for x in active), *chosen]
+    into = [b for m in flight for b in m.adding]
+    out = [x.leader for x in active] + [x.leader for x in waiting if x.move.name in names]
+    over = [x for x in (*set(into),) if into.count(x) > 2 and into.count(x) > sum(x in a.move.adding for a in active)]
+    assert not over
+    assert len(flight) <= max(4, len(active))
+    if len(flight) < 4:
+        for x in waiting:
+            if x.move.name not in names:
+                assert into.count(x.move.adding[0]) >= 2 or out.count(x.leader) >= 2
+
+
+def test_full_disks_first_then_the_busiest_link() -> None:
+    """A move off a full disk goes before all others; then the moves of the link with the most work left."""
+    waiting = [
+        Load(Move("t", 0, (1,), (5,), 10), 1, 10),
+        Load(Move("t", 1, (2,), (6,), 900), 2, 900),
+        Load(Move("t", 2, (3,), (7,), 1), 3, 1),
+    ]
+    order = [m.partition for m in choose(waiting, [], CAPS, rates={}, room={}, full={3})]
+    assert order == [2, 1, 0]
+
+
+def test_large_moves_start_one_after_another_under_a_throttle() -> None:
+    """Large moves that began together would end together; small ones that fit into two seconds may begin at once."""
+    large = [Load(Move("t", i, (i + 1,), (5,), 100), i + 1, 100) for i in range(2)]
+    small = [Load(Move("t", i, (i + 1,), (5,), 5), i + 1, 5) for i in range(2)]
+    assert len(choose(large, [], CAPS, rates={5: 10}, room={})) == 1
+    assert len(choose(small, [], CAPS, rates={5: 10}, room={})) == 2
+    assert len(choose(large[1:], large[:1], CAPS, rates={5: 10}, room={})) == 1
+
+
+def test_producers_share_of_the_throttle_bounds_what_runs_together() -> None:
+    """Two moves whose intake together outruns the throttle run one after the other."""
+    waiting = [Load(Move("t", i, (i + 1,), (5,), 10), i + 1, 10, inbound_bytes_per_s=5) for i in range(2)]
+    assert len(choose(waiting, [], CAPS, rates={5: 10}, room={})) == 1
+    assert len(choose(waiting, [], CAPS, rates={5: 20}, room={})) == 2
