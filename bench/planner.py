@@ -200,7 +200,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--expand", type=int, nargs="*", help="fill these brokers instead of balancing everything")
     parser.add_argument("--no-prove", action="store_true", help="crude bound only")
     parser.add_argument("--plan-csv", type=Path, help="write topic,partition,old_replicas,new_replicas")
-    parser.add_argument("--kafka-json", type=Path, help="write stock reassignment JSON")
+    parser.add_argument("--kafka-json", type=Path, help="write Kafka's reassignment JSON")
     return parser.parse_args()
 
 

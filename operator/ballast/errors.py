@@ -108,14 +108,14 @@ class Unavailable(BallastError):
 
 
 class AuthenticationFailed(Unavailable):
-    """The cluster answered and did not accept who we say we are."""
+    """The cluster rejected the credentials."""
 
     retryable = False
     id = "authentication"
 
 
 class AuthorizationFailed(Unavailable):
-    """The cluster knows who we are and does not let us do this."""
+    """The cluster accepted the credentials and does not authorize this."""
 
     retryable = False
     id = "authorization"

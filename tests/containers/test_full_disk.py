@@ -33,7 +33,7 @@ def test_a_full_disk_is_refused_beforehand_and_named_in_mid_move(at: Scene, live
     dirs = (SMALL_LOG_DIR, "any", "any")
     plan = at.plan(grown.topic, {0: (small, 2, 3)}, log_dirs={0: dirs})
     at.fill(grown.topic, range(1), mib=20)
-    refused = lives.begin("apply", str(plan), "--yes", "--guard-timeout", "3", "--on-drift", "fit").ends(5)
+    refused = lives.begin("apply", str(plan), "--yes", "--guard-timeout", "3", "--on-drift", "valid-only").ends(5)
     assert f"Log dir {SMALL_LOG_DIR} of broker {small} has 1" in refused
     assert "MiB free and" in refused
     grown.holds({})

@@ -49,7 +49,7 @@ def test_a_second_operator_and_a_user_in_the_middle_of_a_run(at: Scene, lives: L
         mine = until(lambda: at.run_of(proof.topic), "the run is in the journal")
         refused = lives.begin("apply", str(other), "--yes", "--lock-wait", "1").ends(5)
         for part in (
-            "(ballast apply) holds this cluster's lock since 2",
+            "(ballast apply) has held this cluster's lock since 2",
             f"doing: run {mine.id}: {mine.intent}, 0 of 2",
         ):
             assert part in refused

@@ -83,7 +83,7 @@ def test_a_take_over_gives_the_lock_to_the_one_who_asked(world: SimWorld, clock:
     assert "Took the lock" in keep_lock(first, holder("first"))
     ask(first, "take-over")
     answer_requests(first)
-    assert answers(first) == ["The lock is given up for Ada; the daemon waits until it is free again."]
+    assert answers(first) == ["The lock is released for Ada; Ballast acquires it again once it is free."]
     assert "Released the lock for Ada" in keep_lock(first, holder("first"))
     assert "left to Ada" in keep_lock(first, holder("first"))
     assert "released it" in keep_lock(second, holder("second")), "the other replica did not know before it had the lock"
@@ -157,7 +157,7 @@ def test_who_takes_over_is_answered_before_the_lock_is_gone(
     monkeypatch.setattr(context.run_controller, "stop", stop)
     assert answer_requests(context) == "Answered 1 request."
     assert beside == ["Released the lock for Ada; acquiring it again afterwards."]
-    assert answers(context) == ["The lock is given up for Ada; the daemon waits until it is free again.", None]
+    assert answers(context) == ["The lock is released for Ada; Ballast acquires it again once it is free.", None]
 
 
 def test_a_take_over_request_that_no_process_waits_for_changes_nothing(
@@ -189,7 +189,7 @@ def test_the_one_that_carries_a_run_out_does_not_answer_for_the_daemon(
     assert answers(context) == [None, None]
     answer_requests(context)
     assert answers(context) == [
-        "The lock is given up for Ada; the daemon waits until it is free again.",
+        "The lock is released for Ada; Ballast acquires it again once it is free.",
         "Run run-1 is not being carried out. ballast runs show run-1 tells how it ended.",
     ]
     assert refused(context) == [False, True]

@@ -228,7 +228,7 @@ def an_outage() -> Outage:
 
 
 def permission(
-    kind: str, mode: str = "auto", code: str = "allowed", sentence: str = "Every safety check passes."
+    kind: str, mode: str = "auto", code: str = "allowed", sentence: str = "No guard refuses it."
 ) -> Permission:
     """A verdict."""
     return Permission(kind=kind, mode=mode, allowed=code == "allowed", code=code, sentence=sentence)

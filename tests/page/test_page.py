@@ -246,7 +246,7 @@ def test_a_card_says_what_the_plan_does_as_every_command_does(
     card = page.get_by_role("article")
     expect(card.locator(".facts")).to_contain_text(said)
     card.get_by_role("button", name="Approve…").click()
-    expect(page.locator("#ask-text")).to_have_text(f"{said.removeprefix('does ')}. It starts once safety checks pass.")
+    expect(page.locator("#ask-text")).to_have_text(f"{said.removeprefix('does ')}. It starts once no guard refuses it.")
 
 
 @pytest.mark.parametrize(
@@ -585,7 +585,7 @@ def test_a_drained_broker_is_shown_and_its_drain_ended_with_a_button(show: Show,
 
 
 def test_a_plan_that_was_approved_says_by_whom(show: Show, open_page: Open) -> None:
-    """On every replica's page, while safety checks hold it back; past runs that Ballast may not read are told."""
+    """On every replica's page, while guards hold it back; past runs that Ballast may not read are told."""
     plan = replace(a_plan(waiting=False), approved_by="Ada")
     held = (permission("moves", code="unsettled", sentence="Waiting for replicas to be in sync."),)
     view = a_view(mode="approve", plans=(plan,), permissions=held, history=(), history_problem="Not allowed.")

@@ -31,7 +31,7 @@ def test_a_password_changed_in_its_file_is_used_without_a_restart(
     daemons.append(daemon)
 
     def refusals() -> list[str]:
-        return [m for m in daemon.messages() if "did not accept the user" in m]
+        return [m for m in daemon.messages() if "rejected the user" in m]
 
     until("refusals", lambda: len(refusals()) >= 2, daemons)
     assert daemon.get("/healthz")[0] == 503

@@ -122,14 +122,14 @@ def test_a_wrong_secret_is_one_sentence(guarded: Sandbox, issuer: TokenServer, t
     """The endpoint that refused and the client are named; the secret is not; the journal's client says the same."""
     code, out, err = status(guarded, issuer.properties("wr0ng"), tmp_path)
     assert (code, out) == (6, "")
-    assert f"The token endpoint {issuer.endpoint} did not accept the client ballast" in err
+    assert f"The token endpoint {issuer.endpoint} rejected the client ballast" in err
     assert "client secret" in err
     assert "wr0ng" not in err
     assert "Traceback" not in err
     security = Security.from_properties(issuer.properties("wr0ng"))
     with (
         closing(journal_of(guarded, security)) as journal,
-        pytest.raises(AuthenticationFailed, match="did not accept the client ballast"),
+        pytest.raises(AuthenticationFailed, match="rejected the client ballast"),
     ):
         journal.read()
 
@@ -141,5 +141,5 @@ def test_a_token_for_another_service_is_one_sentence(
     monkeypatch.setattr(issuer, "audience", "another-service")
     code, out, err = status(guarded, issuer.properties(), tmp_path)
     assert (code, out) == (6, "")
-    assert "did not accept our OAuth token" in err
+    assert "rejected the OAuth token" in err
     assert "audience" in err

@@ -24,7 +24,7 @@ from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.scheduling.speeds import require_rates
 
-OnDrift = Literal["refuse", "replan", "fit"]
+OnDrift = Literal["refuse", "replan", "valid-only"]
 """When the cluster is no longer as the plan saw it: refuse, plan the same again, or carry out the part that still holds."""
 
 
@@ -43,7 +43,7 @@ def apply(session: Session, text: str, source: str, policy: ExecutionPolicy, on_
     opened, on_line = session.opened, session.teller.show_line
     state = opened.cluster.snapshot()
     drained = read_drained(opened, state, on_line)
-    plan = fit(read_plan(text, source, state), state, on_drift, drained, on_line)
+    plan = resolve_drift(read_plan(text, source, state), state, on_drift, drained, on_line)
     refuse_filling(plan, drained)
     if plan.is_empty:
         on_line("Nothing to do: the cluster already is as the plan wants it.")
@@ -59,7 +59,7 @@ def apply(session: Session, text: str, source: str, policy: ExecutionPolicy, on_
 
 
 def read_plan(text: str, source: str, state: ClusterState) -> Plan:
-    """A plan file, or stock reassignment JSON taken as a plan for the present assignment."""
+    """A plan file, or Kafka's reassignment JSON taken as a plan for the present assignment."""
     if is_stock(text):
         return plan_of_entries(parse_reassignment(text, source=source), state, source=source)
     return loads(text, source=source)
@@ -74,7 +74,7 @@ def is_stock(text: str) -> bool:
     return isinstance(document, dict) and "partitions" in document and not is_plan(document)
 
 
-def fit(plan: Plan, state: ClusterState, on_drift: OnDrift, drained: Iterable[int], on_line: OnLine) -> Plan:
+def resolve_drift(plan: Plan, state: ClusterState, on_drift: OnDrift, drained: Iterable[int], on_line: OnLine) -> Plan:
     """Refuse a plan that was made for another picture, make it again, or keep what of it still holds."""
     require_cluster(plan, state)
     found = drift(plan, state)
@@ -89,7 +89,7 @@ def fit(plan: Plan, state: ClusterState, on_drift: OnDrift, drained: Iterable[in
     if on_drift == "refuse":
         raise Refused(
             f"The cluster has changed since the plan was made: {found.explain()}.",
-            hint="Give --on-drift replan to plan the same again now, or --on-drift fit to carry out the part that still holds.",
+            hint="Give --on-drift replan to plan the same again now, or --on-drift valid-only to carry out the part that still holds.",
         )
     if on_drift == "replan":
         on_line(f"The cluster has changed since the plan was made: {found.explain()}.")

@@ -25,7 +25,7 @@ LOOK_S: Final = 2.0
 """Between looks while something else has to happen first."""
 PATIENCE_S: Final = 600.0
 """How long foreign reassignments on these brokers are waited for."""
-FREE_TRIES: Final = 3
+LEADERSHIP_TRIES: Final = 3
 """Runs that may try to take leadership away before data goes all the same: reordering does not help where no other broker can lead."""
 COPIES: Final = frozenset({DecommissionPhase.LEADERSHIP, DecommissionPhase.DATA})
 
@@ -103,7 +103,7 @@ class _Retiring:
 
     def next_step(self, state: ClusterState) -> Step:
         """The next step; the first look also tells the cost of all of it."""
-        step = next_step(state, self.brokers, policy=self.policy, leadership=self._free_tries < FREE_TRIES)
+        step = next_step(state, self.brokers, policy=self.policy, leadership=self._free_tries < LEADERSHIP_TRIES)
         if not self.outline:
             self.outline = self._outline(state, step)
         # Data that has gone may have let another broker lead: the next free step counts anew.

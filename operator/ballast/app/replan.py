@@ -30,7 +30,7 @@ def replan(plan: Plan, state: ClusterState, drained: Iterable[int], on_line: OnL
     if not plan.request:
         raise UsageError(
             "The plan does not say what was asked for, so it cannot be made again.",
-            hint="Make a new plan with ballast plan, or give --on-drift fit to carry out the part that still holds.",
+            hint="Make a new plan with ballast plan, or give --on-drift valid-only to carry out the part that still holds.",
         )
     intent, policy, seed = load_request(plan.request)
     history = plan.request.get("history")

@@ -18,7 +18,7 @@ class Entry(NamedTuple):
     """The same for the subcommands of a group."""
 
 
-SECTIONS: Final = ("Look", "Plan", "Act", "Kafka's own tools", "Daemon", "History and load", "Try it", "Shell")
+SECTIONS: Final = ("Inspect", "Plan", "Change", "Kafka's own tools", "Daemon", "History and load", "Sandbox", "Shell")
 
 ARGUMENTS: Final = {
     "RUN": "ballast runs lists the runs.",
@@ -30,7 +30,7 @@ ARGUMENTS: Final = {
 COMMANDS: Final[dict[str, Entry]] = {
     "status": Entry(
         "ballast.cli.commands.status.command:status",
-        "Look",
+        "Inspect",
         "Brokers, leader imbalance, under-replicated, offline and reassigning partitions, throttles.",
         (
             "ballast status",
@@ -40,7 +40,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "topics": Entry(
         "ballast.cli.commands.topics.command:topics",
-        "Look",
+        "Inspect",
         "List, describe, create and expand topics.",
         (
             "ballast topics list",
@@ -66,7 +66,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "leaders": Entry(
         "ballast.cli.commands.leaders:leaders",
-        "Look",
+        "Inspect",
         "Skew of preferred leaders over brokers, racks and topics.",
         (
             "ballast leaders",
@@ -75,7 +75,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "snapshot": Entry(
         "ballast.cli.commands.snapshot:snapshot",
-        "Look",
+        "Inspect",
         "Write the cluster as it is to a file, with or without its names.",
         (
             "ballast snapshot --save cluster.json",
@@ -129,7 +129,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "apply": Entry(
         "ballast.cli.commands.apply:apply",
-        "Act",
+        "Change",
         "Carry out a plan: throttled, journaled, verified, resumable.",
         (
             "ballast apply plan.json",
@@ -139,7 +139,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "decommission": Entry(
         "ballast.cli.commands.decommission:decommission",
-        "Act",
+        "Change",
         "Empty brokers: leadership, data, then report when they can be stopped.",
         (
             "ballast decommission 4",
@@ -148,7 +148,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "drains": Entry(
         "ballast.cli.commands.drains:drains",
-        "Act",
+        "Change",
         "Brokers that were drained on the page: list them, end their drain.",
         (
             "ballast drains",
@@ -158,7 +158,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "verify": Entry(
         "ballast.cli.commands.verify:verify",
-        "Act",
+        "Change",
         "Compare the cluster with a plan or a run.",
         (
             "ballast verify plan.json",
@@ -167,7 +167,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "throttles": Entry(
         "ballast.cli.commands.throttles.command:throttles",
-        "Act",
+        "Change",
         "List, clean and set replication throttles.",
         (
             "ballast throttles",
@@ -190,7 +190,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "elect": Entry(
         "ballast.cli.commands.elect:elect",
-        "Act",
+        "Change",
         "Run preferred leader elections.",
         (
             "ballast elect",
@@ -200,7 +200,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "runs": Entry(
         "ballast.cli.commands.runs:runs",
-        "Act",
+        "Change",
         "List, show and resume runs.",
         (
             "ballast runs",
@@ -218,7 +218,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "cancel": Entry(
         "ballast.cli.commands.runs:cancel",
-        "Act",
+        "Change",
         "Cancel a run's reassignments in progress.",
         (
             "ballast cancel",
@@ -227,13 +227,13 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "rollback": Entry(
         "ballast.cli.commands.runs:rollback",
-        "Act",
+        "Change",
         "Undo a run from the journal alone.",
         ("ballast rollback 0729-101500-3fa2",),
     ),
     "uninstall": Entry(
         "ballast.cli.commands.uninstall:uninstall",
-        "Act",
+        "Change",
         "Delete the topics that Ballast keeps in a cluster.",
         ("ballast uninstall",),
     ),
@@ -306,7 +306,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "sandbox": Entry(
         "ballast.cli.commands.sandbox.command:sandbox",
-        "Try it",
+        "Sandbox",
         "A real Kafka on this machine to play with.",
         (
             "ballast sandbox up --brokers 5",
@@ -354,7 +354,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "version": Entry(
         "ballast.cli.commands.version:version",
-        "Try it",
+        "Sandbox",
         "Show the versions of Ballast, Python and the libraries.",
         ("ballast version",),
     ),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 GUARD_TIMEOUT_S: Final = 300.0
-"""How long a command waits for safety checks; a daemon waits for ever."""
+"""How long guards may refuse every move of a command; a daemon waits for ever."""
 _UNITS: Final[Mapping[str, int]] = {
     "": 1,
     "b": 1,
@@ -154,7 +154,7 @@ def execution_options(command: F) -> F:
         click.option(
             "--guard-timeout",
             type=TIME,
-            help="Maximum wait for safety checks before the command gives up (exit code 5).  "
+            help="Maximum time that guards may refuse every move before the command gives up (exit code 5).  "
             f"[default: settings, else {GUARD_TIMEOUT_S / 60:.0f}m]",
         ),
         click.option(

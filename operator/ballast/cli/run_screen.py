@@ -2,7 +2,7 @@
 
 The driver runs in a thread of its own so that the lease is renewed while a question stands on the screen.  Signal handlers
 only count.  The first Ctrl-C asks (leave it running, cancel, roll back, go on); the second leaves: what is being done is
-written down within ``LEAVES_WITHIN_S``, and then the lock is given up.  The third does not wait for that, which is safe as well: what
+written down within ``LEAVES_WITHIN_S``, and then the lock is released.  The third does not wait for that, which is safe as well: what
 was begun is in the journal and a later start resumes it.  Without a terminal the first one leaves, and the second does not wait.
 """
 
@@ -91,7 +91,7 @@ def sentence(event: RunEvent) -> str | None:
             return f"{name} {after.code}{f' ({outcome})' if outcome else ''}: {event.detail}"
         case events.Refusing(verdicts):
             more = f" (and {len(verdicts) - 1} more)" if len(verdicts) > 1 else ""
-            return f"Waiting: {verdicts[0]}{more}" if verdicts else "The guards no longer refuse."
+            return f"Waiting: {verdicts[0]}{more}" if verdicts else "No guard refuses any more."
         case RunNote():
             return str(event)
     return None

@@ -158,7 +158,7 @@ class Journal(Protocol):
 
         Returns the holder as the lease names it.  A process that held the lock of a lost journal all along holds it since then.
 
-        A caller that is overtaken by another candidate waits in line for that one; it has no name as long as it wrote no lease.
+        A caller that is overtaken by another candidate waits for that one; it has no name as long as it wrote no lease.
         ``wanted`` is asked at each look, and right before the first write: once it is false, nothing more is written.
         """
         ...

@@ -183,7 +183,7 @@ class JournalView:
             self._entries[key] = data
 
     def lease(self) -> tuple[Holder, int] | None:
-        """Who holds the lock and the number of the last beat; None when it was given up or never taken."""
+        """Who holds the lock and the number of the last beat; None when it was released or never taken."""
         data = self._entries.get(LEASE_KEY)
         if data is None:
             return None

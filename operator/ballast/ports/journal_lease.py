@@ -25,7 +25,7 @@ class LeaseWatch:
         self._unchanged_since_s = now_s
 
     def may_take(self, lease: tuple[Holder, int] | None, now_s: float) -> bool:
-        """Whether the lock is free: given up, or not renewed for one whole lease on our own clock."""
+        """Whether the lock is free: released, or not renewed for one whole lease on our own clock."""
         if lease is None:
             return True
         holder, beat = lease
@@ -72,8 +72,8 @@ def lock_held(holder: Holder, *, left_s: float) -> LockHeld:
     """The sentence for a process that finds the lock held."""
     doing = f", doing: {holder.doing}" if holder.doing else ""
     return LockHeld(
-        f"{holder.description} holds this cluster's lock since {_utc(holder.since_ms)}{doing}.",
-        hint="Wait for it, or give --take-over to have it leave the lock to you; if it is gone, try again in "
+        f"{holder.description} has held this cluster's lock since {_utc(holder.since_ms)}{doing}.",
+        hint="Wait, or request the lock from it with --take-over; if that process has died, its lease expires in "
         f"{max(left_s, 1):.0f} s.",
     )
 

@@ -38,7 +38,7 @@ from ballast.wiring.journal import journal_of, journal_to_look_at, this_process
 logger = logging.getLogger("ballast.runs")
 
 LEAVES_WITHIN_S: Final = 15.0
-"""How long giving the lock back may delay the end of the process."""
+"""How long releasing the lock may delay the end of the process."""
 ABANDONED_WITHIN_S: Final = 1.0
 """The same where a person no longer waits: a journal that answers takes less, and another one's lease lapses by itself."""
 

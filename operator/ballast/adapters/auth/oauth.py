@@ -102,12 +102,12 @@ class TokenSource:
                 raise
             # An outage of the token endpoint that is shorter than the token's life interrupts nothing.
             self._renew_at_s = self._now() + left_s * TRY_AGAIN_AT_SHARE
-            log.warning("the OAuth token is not renewed yet and ends in %.0f s: %s", left_s, failure)
+            log.warning("the OAuth token is not renewed yet and expires in %.0f s: %s", left_s, failure)
             return old
         life_s = fresh.expires_at_s - self._now()
         if life_s <= 0:
             raise AuthenticationFailed(
-                "The OAuth token that we were given has ended already.",
+                "The OAuth token has expired.",
                 hint="Compare this machine's clock with the issuer's; a token file must be renewed by the program that writes it.",
             )
         self._renew_at_s = self._now() + life_s * RENEW_AT_SHARE
@@ -254,11 +254,11 @@ class ClientCredentials:
         if status >= 500 or status == _MANY_REQUESTS:
             return Unavailable(
                 f"The token endpoint {self.place} answered HTTP {status}.",
-                hint="It is in trouble or busy: try again, or ask those who run it.",
+                hint="It is failing or overloaded: try again, or ask those who run it.",
             )
         if status < 400:
             return AuthenticationFailed(
-                f"The token endpoint {self.place} sends us to another address (HTTP {status}).",
+                f"The token endpoint {self.place} redirects (HTTP {status}), which is not followed.",
                 hint="Set sasl.oauthbearer.token.endpoint.url to that address: the secret is shown to no other.",
             )
         try:
@@ -267,7 +267,7 @@ class ClientCredentials:
             code = None
         said = f", {code}" if code in _ERROR_CODES else ""
         return AuthenticationFailed(
-            f"The token endpoint {self.place} did not accept the client {self.client_id} (HTTP {status}{said}).",
+            f"The token endpoint {self.place} rejected the client {self.client_id} (HTTP {status}{said}).",
             hint="Check the client id, the client secret, the scope and sasl.oauthbearer.token.endpoint.url.",
         )
 

@@ -51,7 +51,7 @@ def _check_challenge(given: Mapping[str, str], nonce: str) -> None:
     iterations = given.get("i", "")
     if not fresh.startswith(nonce) or fresh == nonce or "s" not in given:
         raise AuthenticationFailed(
-            "The server's part of the SCRAM login does not answer ours.",
+            "The server's SCRAM nonce does not match.",
             hint="The connection may be intercepted: check the address, and use TLS.",
         )
     if not iterations.isdecimal() or not LEAST_ITERATIONS <= int(iterations) <= MOST_ITERATIONS:

@@ -190,12 +190,12 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, Any]:
     mechanism = (properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or "GSSAPI").strip().upper()
     if mechanism == "GSSAPI":
         raise UsageError(
-            "The client properties ask for SASL with Kerberos (GSSAPI, Kafka's default), which Ballast does not speak.",
+            "The client properties ask for SASL with Kerberos (GSSAPI, Kafka's default), which Ballast does not support.",
             hint=f"Set sasl.mechanism to one of {', '.join(MECHANISMS)}.",
         )
     if mechanism not in MECHANISMS:
         raise UsageError(
-            f"sasl.mechanism is {mechanism!r}, which Ballast does not speak.",
+            f"sasl.mechanism is {mechanism!r}, which Ballast does not support.",
             hint=f"Use one of {', '.join(MECHANISMS)}.",
         )
     jaas = parse_jaas(properties["sasl.jaas.config"]) if properties.get("sasl.jaas.config") else None

@@ -317,7 +317,7 @@ class TopicJournal:
     def _await_lapse(
         self, watch: LeaseWatch, deadline: float, wanted: Callable[[], bool] = always
     ) -> tuple[Holder, int] | None:
-        """The lease that has lapsed, None where the lock was given up; raises ``LockHeld`` at the deadline.
+        """The lease that has lapsed, None where the lock was released; raises ``LockHeld`` at the deadline.
 
         The handle is free for other threads between two looks.
         """

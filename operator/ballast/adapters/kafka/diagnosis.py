@@ -109,13 +109,13 @@ def _try_server(host: str, port: int, context: ssl.SSLContext | None, security: 
             answer = _ask(channel, _API_VERSIONS, b"", where)
             if answer is None:
                 raise Unavailable(
-                    f"{where} closes the connection when it is spoken to as {security.protocol}.",
+                    f"{where} closed the connection (security.protocol={security.protocol}).",
                     hint="Check that it is a broker's client port and that security.protocol is right.",
                 )
             if security.uses_sasl:
                 _log_in(channel, security, where)
             elif _ask(channel, _METADATA, struct.pack(">i", 0), where) is None:
-                raise AuthenticationFailed(f"{where} does not serve clients that have not logged in.", hint=_SASL_HINT)
+                raise AuthenticationFailed(f"{where} requires SASL authentication.", hint=_SASL_HINT)
 
 
 def _log_in(channel: socket.socket, security: Security, where: str) -> None:
@@ -145,14 +145,14 @@ def no_such_mechanism(security: Security) -> AuthenticationFailed:
 
 
 def login_refused(security: Security) -> AuthenticationFailed:
-    """The listener did not believe us."""
+    """The listener rejected the credentials."""
     if security.tokens is not None:
         return AuthenticationFailed(
-            "The cluster did not accept our OAuth token.",
+            "The cluster rejected the OAuth token.",
             hint="Check the token's issuer, audience and scope against what the brokers expect.",
         )
     return AuthenticationFailed(
-        f"The cluster did not accept the user {security.username} with the password given.",
+        f"The cluster rejected the user {security.username} with the password given.",
         hint="Check username, password and sasl.mechanism in the client properties.",
     )
 
@@ -209,11 +209,12 @@ def _start_tls(plain: socket.socket, context: ssl.SSLContext, host: str, where: 
         raise AuthenticationFailed(f"The certificate of {where} is not trusted: {reason}.", hint=hint) from None
     except TimeoutError:
         raise Unavailable(
-            f"{where} accepts connections but does not answer in TLS.", hint="Check that the port is a TLS listener."
+            f"{where} accepts connections, and the TLS handshake timed out.",
+            hint="Check that the port is a TLS listener.",
         ) from None
     except (ssl.SSLError, OSError):
         raise Unavailable(
-            f"{where} does not speak TLS.",
+            f"The TLS handshake with {where} failed.",
             hint="Check the port, or set security.protocol to PLAINTEXT or SASL_PLAINTEXT.",
         ) from None
 
@@ -233,20 +234,22 @@ def _ask(channel: socket.socket, api: int, body: bytes, where: str) -> bytes | N
     except ssl.SSLError as failure:
         # In TLS 1.3 a server judges the client's certificate after the handshake, so that its refusal comes with the first read.
         raise AuthenticationFailed(
-            f"{where} did not accept our certificate: {failure.reason or failure}.",
+            f"{where} rejected the client certificate: {failure.reason or failure}.",
             hint="Set ssl.keystore.location (PEM) to a certificate and key that the brokers trust.",
         ) from None
     except OSError:
         return None
     if len(head) < 5:
         if head[:1] and head[0] == _TLS_ALERT:
-            raise Unavailable(f"{where} is a TLS port and was spoken to in plain text.", hint=_TLS_HINT)
+            raise Unavailable(f"{where} is a TLS listener, and the client connected without TLS.", hint=_TLS_HINT)
         return None
     if head[0] == _TLS_ALERT and head[1] == 3:
-        raise Unavailable(f"{where} is a TLS port and was spoken to in plain text.", hint=_TLS_HINT)
+        raise Unavailable(f"{where} is a TLS listener, and the client connected without TLS.", hint=_TLS_HINT)
     length = struct.unpack(">i", head[:4])[0]
     if not 4 <= length <= 100_000_000:
-        raise Unavailable(f"{where} does not speak Kafka's protocol.", hint="Check that it is a broker's client port.")
+        raise Unavailable(
+            f"{where} did not answer in Kafka's protocol.", hint="Check that it is a broker's client port."
+        )
     try:
         return head[4:] + _receive(channel, length - 1)
     except OSError:

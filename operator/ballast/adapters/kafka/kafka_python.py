@@ -318,7 +318,7 @@ class Wire:
         if isinstance(failure, kafka_errors.SaslAuthenticationFailedError | kafka_errors.UnsupportedSaslMechanismError):
             return self._authentication_failed(failure)
         if isinstance(failure, kafka_errors.UnsupportedVersionError):
-            return Refused(f"The cluster's Kafka version does not know {what}.", hint="It needs Kafka 2.4 or newer.")
+            return Refused(f"The cluster's Kafka version does not support {what}.", hint="It needs Kafka 2.4 or newer.")
         if isinstance(failure, kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError):
             sentence = f"Request for {what} failed: {who} did not answer in time."
             return Unavailable(sentence, hint="See whether brokers are down or overloaded, or give a longer --timeout.")

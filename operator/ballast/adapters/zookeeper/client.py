@@ -268,7 +268,7 @@ def _translate_errors(hosts: str) -> Iterator[None]:
         ) from None
     except AuthFailedError:
         raise AuthenticationFailed(
-            "ZooKeeper did not accept who we say we are.", hint="Check zookeeper.* in the client properties."
+            "ZooKeeper authentication failed.", hint="Check zookeeper.* in the client properties."
         ) from None
     except (KazooTimeoutError, ConnectionClosedError, KazooException) as failure:
         raise Unavailable(

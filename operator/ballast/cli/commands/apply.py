@@ -26,7 +26,7 @@ FIGURES: Final = ("leaders", "replicas", "bytes")
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option(
     "--on-drift",
-    type=click.Choice(["refuse", "replan", "fit"]),
+    type=click.Choice(["refuse", "replan", "valid-only"]),
     default="refuse",
     show_default=True,
     help="When the cluster is no longer as the plan saw it: refuse, plan the same again now, or carry out the part that "

@@ -44,7 +44,7 @@ def decommission(
     output: str,
     cluster: ClusterOptions,
 ) -> int:
-    """Empty brokers so that they can be stopped: leadership first (free), then data; it says when they can be.
+    """Empty brokers so that they can be stopped: leadership first (no data copied), then data; it says when they can be.
 
     Run it again after an interruption and it goes on where things are.  ballast plan decommission shows the cost only.
     """

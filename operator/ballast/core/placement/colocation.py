@@ -40,23 +40,23 @@ class Colocation:
 def colocation(lists: Collection[Sequence[int]], brokers: Collection[int]) -> Colocation:
     """Figures of these replica lists; quadratic in replicas of a partition, linear in partitions and pairs of brokers."""
     leaders: Counter[int] = Counter()
-    heirs: Counter[tuple[int, int]] = Counter()
+    next_leaders: Counter[tuple[int, int]] = Counter()
     pairs: Counter[tuple[int, int]] = Counter()
     for members in lists:
         leaders[members[0]] += 1
         if len(members) > 1:
-            heirs[members[0], members[1]] += 1
+            next_leaders[members[0], members[1]] += 1
         pairs.update(combinations(sorted(members), 2))
     led = [leaders[b] for b in brokers]
-    heirs_of = Counter(leader for leader, _ in heirs)
+    new_leaders_of = Counter(leader for leader, _ in next_leaders)
     possible = len(brokers) * (len(brokers) - 1) // 2
     return Colocation(
         partitions=len(lists),
         different_sets=len({frozenset(m) for m in lists}),
         preferred_leaders_least=min(led, default=0),
         preferred_leaders_most=max(led, default=0),
-        max_leaders_taken_over=max(heirs.values(), default=0),
-        min_brokers_taking_over=min(heirs_of.values(), default=0),
+        max_leaders_taken_over=max(next_leaders.values(), default=0),
+        min_brokers_taking_over=min(new_leaders_of.values(), default=0),
         max_partitions_shared_by_pair=max(pairs.values(), default=0),
         mean_partitions_shared_by_pair=round(pairs.total() / possible, 2) if possible else 0.0,
     )

@@ -64,8 +64,8 @@ class _Links:
 
     into: Counter[int] = field(default_factory=Counter)
     out: Counter[int] = field(default_factory=Counter)
-    intake_in: Counter[int] = field(default_factory=Counter)
-    intake_out: Counter[int] = field(default_factory=Counter)
+    inbound_in: Counter[int] = field(default_factory=Counter)
+    inbound_out: Counter[int] = field(default_factory=Counter)
     fresh_in: Counter[int] = field(default_factory=Counter)
     """Bytes of the moves admitted in this very choice, per destination."""
     moves: int = 0
@@ -81,8 +81,8 @@ class _Links:
         self.into.update(load.move.adding)
         self.out[load.leader] += 1
         for b in load.move.adding:
-            self.intake_in[b] += int(load.inbound_bytes_per_s)
-        self.intake_out[load.leader] += int(load.inbound_bytes_per_s * fan)
+            self.inbound_in[b] += int(load.inbound_bytes_per_s)
+        self.inbound_out[load.leader] += int(load.inbound_bytes_per_s * fan)
         self.moves += 1
         self.left_bytes += load.left_bytes
         self.sizes_unknown |= load.size_unknown
@@ -150,7 +150,7 @@ def _fits(load: Load, links: _Links, caps: Caps, rates: Mapping[int, int], room:
     if load.leader >= 0:
         if links.out[load.leader] >= caps.moves_out_per_broker:
             return False
-        if _outruns(links.intake_out[load.leader], load.inbound_bytes_per_s * fan, rates.get(load.leader)):
+        if _exceeds_rate(links.inbound_out[load.leader], load.inbound_bytes_per_s * fan, rates.get(load.leader)):
             return False
     size = load.left_bytes // max(len(load.fills), 1)
     if any(size > room[place] for b in load.fills for place in move.places(b) if place in room):
@@ -159,7 +159,7 @@ def _fits(load: Load, links: _Links, caps: Caps, rates: Mapping[int, int], room:
         return False
     return all(
         links.into[b] < caps.moves_in_per_broker
-        and not _outruns(links.intake_in[b], load.inbound_bytes_per_s, rates.get(b))
+        and not _exceeds_rate(links.inbound_in[b], load.inbound_bytes_per_s, rates.get(b))
         for b in move.adding
     )
 
@@ -177,9 +177,9 @@ def _lockstep(fresh: int, size: int, rate: int | None) -> bool:
     return rate is not None and fresh > 0 and fresh + size > rate * STAGGER_S
 
 
-def _outruns(intake: int, more: float, rate: int | None) -> bool:
+def _exceeds_rate(inbound: int, more: float, rate: int | None) -> bool:
     """Would producers write to the moving partitions faster than the throttle lets the copies follow?"""
-    return rate is not None and intake > 0 and intake + more > rate * SAFE_SHARE
+    return rate is not None and inbound > 0 and inbound + more > rate * SAFE_SHARE
 
 
 def _urgencies(

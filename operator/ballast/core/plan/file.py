@@ -33,7 +33,7 @@ from ballast.core.plan.model import LogDirError, Move, Obstacle, Plan, Reason
 from ballast.errors import UsageError
 
 HINT: Final = (
-    "Make one with ballast plan balance --save plan.json; stock reassignment JSON goes to ballast reassign --execute."
+    "Make one with ballast plan balance --save plan.json; Kafka's reassignment JSON goes to ballast reassign --execute."
 )
 Count = Annotated[int, Field(ge=0)]
 
@@ -374,7 +374,7 @@ def is_plan(document: object) -> bool:
 
 
 def kafka_json(plan: Plan) -> str:
-    """The moves as stock reassignment JSON (``kafka-reassign-partitions --reassignment-json-file``)."""
+    """The moves as Kafka's reassignment JSON (``kafka-reassign-partitions --reassignment-json-file``)."""
     partitions = [
         {
             "topic": m.topic,

@@ -58,7 +58,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Balance(Intent):
-    """Everything within its band: down and draining brokers emptied, racks repaired, then every resource."""
+    """Everything within its range: down and draining brokers emptied, racks repaired, then every resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Leaders(Intent):
 
 @dataclass(frozen=True, slots=True)
 class Demote(Intent):
-    """Take leadership away from brokers, and change nothing else."""
+    """Move leadership off brokers from brokers, and change nothing else."""
 
     brokers: frozenset[int]
 

@@ -32,7 +32,7 @@ from ballast.errors import Infeasible
 if TYPE_CHECKING:
     from ballast.core.planner.problem.reach import Reach
 
-RANGES: Final = frozenset({"band", "racks-of-unlike-size"})
+RANGES: Final = frozenset({"band", "uneven-racks"})
 """Obstacles that name ranges which are not met: alone, they call for nothing."""
 MOST_TAKEN_IN: Final = 4
 """Further plans that one plan takes in."""

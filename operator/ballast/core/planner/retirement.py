@@ -56,7 +56,7 @@ def next_step(
     demoted = plan(state, Demote(brokers=brokers), loads=loads, policy=policy)
     if leadership and not demoted.is_empty:
         count = len({*(m.name for m in demoted.moves), *demoted.elections})
-        goes = f"leadership of {human_many(count, 'partition')} goes to others (free)."
+        goes = f"leadership of {human_many(count, 'partition')} goes to others (no data copied)."
         return Step(DecommissionPhase.LEADERSHIP, f"{named}: {goes}", f"Then {goes}", demoted)
     emptied = plan(state, Decommission(brokers=brokers), loads=loads, policy=policy)
     if emptied.moves:

@@ -113,7 +113,7 @@ def no_twin(setup: Setup, row: int, broker: int) -> Verdict | None:
     """No two replicas of a partition on one broker."""
     if broker not in setup.state.target(row):
         return None
-    return _reject("no-twin", "pair", broker=broker)
+    return _reject("already-replica", "pair", broker=broker)
 
 
 def topic_allows(setup: Setup, row: int, broker: int) -> Verdict | None:

@@ -30,7 +30,7 @@ EVERYTHING: Final = "*"
 """As a list: every replica of the topic is throttled."""
 
 SAFE_SHARE: Final = 0.8
-"""A rate is enough when the intake it must keep up with is under this share of it."""
+"""A rate is enough when the inbound rate it must keep up with is under this share of it."""
 
 
 class Setting(NamedTuple):
@@ -281,10 +281,10 @@ def shortfall(move: Move, leader: int, inbound_bytes_per_s: float, rates: Mappin
     sides = [(b, "follower", inbound_bytes_per_s) for b in move.adding]
     if leader >= 0:
         sides.append((leader, "leader", inbound_bytes_per_s * len(move.adding)))
-    for broker, side, intake in sides:
+    for broker, side, inbound in sides:
         rate = rates.get(broker)
-        if rate is not None and intake > rate * SAFE_SHARE:
-            return RateShortfall(move.name, broker, side, intake, rate, int(intake / SAFE_SHARE) + 1)
+        if rate is not None and inbound > rate * SAFE_SHARE:
+            return RateShortfall(move.name, broker, side, inbound, rate, int(inbound / SAFE_SHARE) + 1)
     return None
 
 

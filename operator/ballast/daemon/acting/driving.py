@@ -107,7 +107,7 @@ class DriverRunController:
         found = driver.open_runs()
         if not found and not throttles_to_restore(self._parts.journal.read()):
             return None
-        begun = replace(run_view(found[0]), sentence="Taking the run up again") if found else self._settling()
+        begun = replace(run_view(found[0]), sentence="Resuming the run") if found else self._settling()
         self._begin(self._resume_all, driver, begun)
         return found[0].id if found else None
 
@@ -279,7 +279,7 @@ class DriverRunController:
         except Refused as refusal:
             if self._driver.run is not None or carry == self._resume_all:
                 return self._report_failure(refusal)
-            log_event(log, f"The run was not begun: {refusal}", level=logging.WARNING, failure=refusal.id)
+            log_event(log, f"The run was not started: {refusal}", level=logging.WARNING, failure=refusal.id)
         except BallastError as failure:
             return self._report_failure(failure)
         except Exception:
@@ -291,7 +291,9 @@ class DriverRunController:
 
     def _report_failure(self, failure: BallastError) -> bool:
         """Tell why this attempt failed; the run is still in the journal, and the next attempt resumes it."""
-        log_event(log, f"The run is held up: {failure}", level=logging.WARNING, failure=failure.id)
+        log_event(
+            log, f"The run cannot continue now and is tried again: {failure}", level=logging.WARNING, failure=failure.id
+        )
         self._note = failure.message
         self._parts.failed(CheckResult.FAILED)
         return False

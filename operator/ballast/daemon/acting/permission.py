@@ -38,7 +38,7 @@ SENTENCES: Final[Mapping[str, str]] = {
         "The last one ended {since_s:time} ago; the cool-down is {cool_down_s:time}. "
         "What a person approves does not wait for it."
     ),
-    "allowed": "Every safety check passes.",
+    "allowed": "No guard refuses it.",
 }
 """Every reason by its code, the weightiest first; where one code has several causes, by ``code/cause``."""
 CODES: Final = tuple(dict.fromkeys(key.partition("/")[0] for key in SENTENCES))
@@ -114,7 +114,7 @@ class Situation:
     run: str | None = None
     """The run in progress."""
     release_for: str = ""
-    """The person for whom the lock is being given up; empty while it is kept."""
+    """The person for whom the lock is being released; empty while it is kept."""
     others: tuple[Other, ...] = ()
     quiet_reason: str = ""
     """Why the cluster is to be left in peace; empty when it is not."""

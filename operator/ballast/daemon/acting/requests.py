@@ -92,10 +92,10 @@ class Requests:
         if self.access.journal is not None and self.access.reading is not None and self._answers():
             for request in [r for r in self.access.reading.requests() if r.answer is None and r.kind in self._kinds()]:
                 if not self._answers():
-                    break  # The lock was given up meanwhile; the rest is for its next holder.
+                    break  # The lock was released meanwhile; the rest is for its next holder.
                 outcome = self.answer(request)
                 if not self._answers() and request.kind != "take-over":
-                    break  # It was given up on the way, and then this decision is not in the journal: its next holder decides.
+                    break  # It was released on the way, and then this decision is not in the journal: its next holder decides.
                 self.access.journal.answer(request.id, outcome.sentence, refused=outcome.refused)
                 log_event(log, str(outcome), request=request.id, by=request.by)
                 answered += 1
@@ -270,14 +270,14 @@ class Requests:
             )
 
     def _take_over(self, request: Request) -> str:
-        """Make room for a person: leave the run to them, give the lock up, and keep every replica from it for a moment.
+        """Make room for a person: leave the run to them, release the lock, and keep every replica from it for a moment.
 
         The run is left once this is answered; from now on the work loop begins no other one.
         """
         if is_forgotten(request, self.clock.now_ms()):
             raise Refused(f"That is {RequestAnswer('too-late')}.")
         self.access.release_for = request.by
-        return f"The lock is given up for {request.by}; the daemon waits until it is free again."
+        return f"The lock is released for {request.by}; Ballast acquires it again once it is free."
 
 
 def _refuse_settling(run: str) -> None:

@@ -29,7 +29,7 @@ class Access:
     """None before the mode first asks to write: nothing is written to the cluster."""
     run_controller: RunController | None = None
     release_for: str = ""
-    """Whom the lock is to be given up for; the lock check does it."""
+    """Whom the lock is to be released for; the lock check does it."""
 
     def open(self) -> Journal | None:
         """The journal to write; made, with the run controller, when it is first asked for."""

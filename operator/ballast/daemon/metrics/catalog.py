@@ -19,7 +19,7 @@ from ballast.daemon.metrics.gauges import GAUGES, Spec
 COUNTED: Final[tuple[Spec, ...]] = (
     Spec(
         name="ballast_checks_total",
-        help="Checks by name and result: ok, failed (the cluster or a guard said no) or bug.",
+        help="Checks by name and result: ok, failed (refused by the cluster or a guard) or bug.",
         labels=("check", "result"),
         kind="counter",
     ),
@@ -43,7 +43,7 @@ COUNTED: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_cluster_retries_total",
-        help="Questions to the cluster that failed and were asked again, by what was asked.",
+        help="Requests to the cluster that failed and were retried, by operation.",
         labels=("operation",),
         kind="counter",
     ),

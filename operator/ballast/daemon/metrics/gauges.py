@@ -328,7 +328,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_plan_bound_bytes",
-        help="The least bytes that any plan could move to reach the same bands.",
+        help="The least bytes that any plan could move to reach the same ranges.",
         labels=("action",),
         samples=lambda v: [((p.kind,), float(p.bound_bytes)) for p in v.plans if p.bound_bytes is not None],
     ),

@@ -38,14 +38,14 @@ LOOK = "Nothing starts until an operator has checked (ballast throttles, ballast
 IDLE = "idle"
 """What the lock says of a holder that does nothing: silence would leave its last deed standing."""
 RESERVED_S = 15.0
-"""For how long every daemon leaves the lock to the person it was given up for."""
+"""For how long every daemon leaves the lock to the person it was released for."""
 WAIT_LEASES = 1.5
 """How many leases a standby waits in one check: longer than one, so that a dead holder is found out within it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """The lock was given up for a person."""
+    """The lock was released for a person."""
 
     who: str
     until_ms: int
@@ -71,10 +71,10 @@ class Lock:
     waiting: Callable[[], None]
     """Called again and again while it stands in line, which may take longer than a loop may be silent."""
     _reserved: Reserved | None = None
-    """Whom the lock was last given up for."""
+    """Whom the lock was last released for."""
 
     def keep(self) -> str:
-        """Acquire, renew or wait, or give the lock back in observe mode; the journal is read again at each change of role."""
+        """Acquire, renew or wait, or release the lock in observe mode; the journal is read again at each change of role."""
         if not self.policy.now.writes:
             return self._only_observe()
         if (journal := self.access.open()) is None:
@@ -114,7 +114,7 @@ class Lock:
         self.runs.adopt(left[0].id if left else "")
 
     def _only_observe(self) -> str:
-        """Leave the run as it is, give the lock back, and write nothing from then on; a later change of mode takes both up."""
+        """Leave the run as it is, release the lock, and write nothing from then on; a later change of mode takes both up."""
         before = self.board.view.role
         if self.board.view.drains != (drains := self.journal.decisions.drains):
             self.board.publish(drains=drains)
@@ -242,7 +242,7 @@ class Lock:
         self.event_sink(ClusterEvent(reason="JournalLost", sentence=sentence, warning=True))
 
     def _reserved_for(self) -> str:
-        """Whom the lock was given up for a moment ago; empty once they have had their time."""
+        """Whom the lock was released for a moment ago; empty once they have had their time."""
         reserved = self._reserved
         if reserved is None:
             return ""
@@ -260,7 +260,7 @@ class Lock:
             # Before the run is left: nothing may be begun beside us.
             self.board.set_role(Role.STANDBY)
             self.access.stop()
-            # A person who asked for the lock can take it now: when it is held here again, it is not given up for them.
+            # A person who asked for the lock can take it now: when it is held here again, it is not released for them.
             self.access.release_for = ""
         self.board.set_role(Role.STANDBY)
         self.board.update(lambda view: {"lock": LockView(journal_readable=view.lock.journal_readable)})

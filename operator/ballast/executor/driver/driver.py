@@ -99,7 +99,7 @@ class Driver:
         self.paused_by = ""
         """Who paused every run and not this one alone: the next one of this process waits as well."""
         self.abandoned = False
-        """A person no longer waits for this to leave, nor for its lock to be given up."""
+        """A person no longer waits for this to leave, nor for its lock to be released."""
         self._leave = threading.Event()
         self._endures_s = math.inf
         self._gauge: Gauge | None = None

@@ -13,7 +13,7 @@ from ballast.ports.cluster import Outcome
 
 SENTENCES: Final[Mapping[str, str]] = {
     # The run.
-    "not-begun": "Run {run} was not begun: nothing of it was written down or sent.",
+    "not-begun": "Run {run} was not started: nothing was journaled or sent.",
     "take-over": "{by} takes over.",
     "asked": "{by} asks to {command}.",
     "paused": "Paused by {by}: nothing new starts until it is resumed on the page; moves in progress go on.",

@@ -110,7 +110,7 @@ class Pace:
 
 def pace_of(run: Run, state: ClusterState) -> Pace:
     """The rates of a run that is about to begin, producers' writes counted."""
-    intake: defaultdict[int, float] = defaultdict(float)
+    inbound: defaultdict[int, float] = defaultdict(float)
     moves = [m.move for m in run.open_moves if m.move.adding and not _is_there(m.move, state)]
     leader_of = leader_in(state)
     copying = copying_of(moves, leader_of)
@@ -118,9 +118,9 @@ def pace_of(run: Run, state: ClusterState) -> Pace:
         leader = leader_of(move.name)
         written = run.inbound.get(move.name, 0.0)
         for broker in move.adding:
-            intake[broker] = max(intake[broker], written)
-        intake[leader] = max(intake[leader], written * len(move.adding))
-    brokers = [_broker_pace(run, b, copying.of(b), intake[b]) for b in sorted(intake) if b >= 0]
+            inbound[broker] = max(inbound[broker], written)
+        inbound[leader] = max(inbound[leader], written * len(move.adding))
+    brokers = [_broker_pace(run, b, copying.of(b), inbound[b]) for b in sorted(inbound) if b >= 0]
     return Pace(
         auto=run.policy.auto,
         brokers=tuple(b for b in brokers if b is not None),

@@ -24,7 +24,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     # What was seen of a move.
     "deleted": "{partition} no longer exists.",
     "topic-recreated": "Topic {topic} was deleted and made again: its id was {was} and is {now}.",
-    "overridden": "{partition} is being reassigned to {replicas:list} by another client.",
+    "overridden": "{partition} is being reassigned to {replicas:list} by another user.",
     "followed": "The move was in progress already and is followed.",
     "not-shown": "The cluster did not show the move; it is submitted again.",
     "never-shown": "{partition} was submitted {attempts:times} and never appeared in ListPartitionReassignments.",

@@ -39,7 +39,7 @@ class ExecutionPolicy:
     log_dir_throttle_bytes_per_s: int | None = None
     """Rate for copies between log dirs of one broker; None leaves the broker's setting alone."""
     raise_throttle: bool = False
-    """Raise a rate that the moving partitions' own intake would outrun, instead of refusing it."""
+    """Raise a throttle that is below the inbound rate of the moving partitions, instead of refusing it."""
     keep_existing_rates: bool = False
     """Leave rates that another process or person set on a broker as they are (the stock tool's ``--preserve-throttles``)."""
     override_rates_of_others: bool = False
@@ -89,7 +89,7 @@ class ExecutionPolicy:
     max_attempts: int = 4
     """Submissions (and elections, and throttle settings) per partition before it ends as failed."""
     measure_s: float = 2.0
-    """How long the intake of the moving partitions is measured before a throttled run begins; 0 trusts the rate."""
+    """How long the inbound rate of the moving partitions is measured before a throttled run begins; 0 trusts the rate."""
     guard_under_replicated_neighbours: bool = True
     """Hold moves while another partition on a broker they touch is under-replicated."""
 

@@ -83,7 +83,7 @@ def test_a_wrong_secret_is_one_sentence(server: TokenServer) -> None:
     with pytest.raises(AuthenticationFailed) as failure:
         security.tokens.token()
     assert failure.value.message == (
-        f"The token endpoint {server.endpoint} did not accept the client ballast (HTTP 401, invalid_client)."
+        f"The token endpoint {server.endpoint} rejected the client ballast (HTTP 401, invalid_client)."
     )
     assert "client secret" in str(failure.value.hint)
     assert "wr0ng" not in str(failure.value)
@@ -110,7 +110,7 @@ def no_web_server(request: BaseHTTPRequestHandler) -> None:
     [
         (answers(503, b"busy"), Unavailable, "answered HTTP 503"),
         (answers(429, b""), Unavailable, "answered HTTP 429"),
-        (answers(404, b"<html>"), AuthenticationFailed, "did not accept the client ballast (HTTP 404)"),
+        (answers(404, b"<html>"), AuthenticationFailed, "rejected the client ballast (HTTP 404)"),
         (answers(400, b'{"error": "s3cr3t/+ of ours"}'), AuthenticationFailed, "(HTTP 400)"),
         (answers(200, b"<html>"), AuthenticationFailed, "without an access_token"),
         (answers(200, b"[" * 100_000), AuthenticationFailed, "without an access_token"),
@@ -144,7 +144,7 @@ def test_the_secret_is_carried_nowhere_else(server: TokenServer) -> None:
     """A redirect is refused: the place that it names hears nothing."""
     with token_server() as elsewhere:
         server.instead = answers(302, b"", Location=elsewhere.endpoint)
-        with pytest.raises(AuthenticationFailed, match="another address"):
+        with pytest.raises(AuthenticationFailed, match="redirects"):
             asked(server).fetch()
         assert elsewhere.asked == []
 
@@ -232,7 +232,7 @@ def test_an_outage_shorter_than_the_tokens_life_interrupts_nothing(caplog: pytes
     clock.failure = Unavailable("The token endpoint did not answer.")
     clock.now = 1080.0
     assert source.token().value == "token-1"
-    assert "ends in 20 s: The token endpoint did not answer." in caplog.text
+    assert "expires in 20 s: The token endpoint did not answer." in caplog.text
     clock.failure = None
     clock.now = 1084.0
     assert source.token().value == "token-1", "not asked again with every request"
@@ -246,7 +246,7 @@ def test_an_outage_shorter_than_the_tokens_life_interrupts_nothing(caplog: pytes
 def test_a_token_that_has_ended_is_not_shown_to_brokers() -> None:
     """A clock that is wrong, or a file that no process renews: one sentence instead of brokers that hang up."""
     source = TokenSource(lambda: Token("old", 999.0), now=lambda: 1000.0)
-    with pytest.raises(AuthenticationFailed, match="has ended already") as failure:
+    with pytest.raises(AuthenticationFailed, match="has expired") as failure:
         source.token()
     assert "clock" in str(failure.value.hint)
 

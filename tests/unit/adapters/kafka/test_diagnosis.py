@@ -132,10 +132,10 @@ def test_frozen_servers_are_waited_for_side_by_side() -> None:
 @pytest.mark.parametrize(
     ("serve", "kind", "sentence", "hint"),
     [
-        (wants_login, AuthenticationFailed, "does not serve clients that have not logged in", "sasl.jaas.config"),
-        (hangs_up, Unavailable, "closes the connection when it is spoken to as PLAINTEXT", "security.protocol"),
-        (tls, Unavailable, "is a TLS port and was spoken to in plain text", "security.protocol=SSL"),
-        (web, Unavailable, "does not speak Kafka's protocol", "client port"),
+        (wants_login, AuthenticationFailed, "requires SASL authentication", "sasl.jaas.config"),
+        (hangs_up, Unavailable, "closed the connection (security.protocol=PLAINTEXT)", "security.protocol"),
+        (tls, Unavailable, "is a TLS listener, and the client connected without TLS", "security.protocol=SSL"),
+        (web, Unavailable, "did not answer in Kafka's protocol", "client port"),
         (silent, Unavailable, "accepts connections but does not answer", "frozen"),
     ],
     ids=lambda v: v.__name__ if callable(v) else None,
@@ -156,7 +156,7 @@ def test_no_process_listens() -> None:
 
 def test_plain_text_where_tls_is_wanted() -> None:
     """A TLS client at a plain listener learns that it speaks no TLS."""
-    with server(refuses_sizes) as where, pytest.raises(Unavailable, match="does not speak TLS"):
+    with server(refuses_sizes) as where, pytest.raises(Unavailable, match="The TLS handshake with"):
         first_to_answer([where], Security(protocol="SSL"), timeout_s=2)
 
 

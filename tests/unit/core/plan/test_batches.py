@@ -291,7 +291,7 @@ def test_large_moves_start_one_after_another_under_a_throttle() -> None:
 
 
 def test_producers_share_of_the_throttle_bounds_what_runs_together() -> None:
-    """Two moves whose intake together outruns the throttle run one after the other."""
+    """Two moves whose inbound rates together exceed the throttle run one after the other."""
     waiting = [Load(Move("t", i, (i + 1,), (5,), 10), i + 1, 10, inbound_bytes_per_s=5) for i in range(2)]
     assert len(choose(waiting, [], CAPS, rates={5: 10}, room={})) == 1
     assert len(choose(waiting, [], CAPS, rates={5: 20}, room={})) == 2

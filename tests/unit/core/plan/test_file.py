@@ -26,7 +26,7 @@ PLAN = Plan(
     status="misses-some-goals",
     obstacles=(
         obstacle("selection", "a-0", replicas=3, brokers=(2, 3)),
-        obstacle("sole-leader", "a-1", "heir", broker=1),
+        obstacle("sole-leader", "a-1", "remaining-replica", broker=1),
         Obstacle("too-big", "a-0", "larger than the band", "split it"),
     ),
     assumptions=("CPU follows bytes",),
@@ -119,7 +119,7 @@ def test_a_partition_is_moved_once() -> None:
     [
         ('"moves": [', '"moves": [], "moves": [', "p.json: moves: this key is there twice."),
         ('"new":[3,2]', '"new":[3,2],"n\\u0065w":[3,1]', "p.json: moves[0].new: this key is there twice."),
-        ('"cause": "heir"', '"code": "selection"', "p.json: obstacles[1].code: this key is there twice."),
+        ('"cause": "remaining-replica"', '"code": "selection"', "p.json: obstacles[1].code: this key is there twice."),
     ],
 )
 def test_a_key_is_there_once(written: str, instead: str, sentence: str) -> None:

@@ -21,7 +21,7 @@ def lists_after(state: ClusterState, made: Plan) -> dict[tuple[str, int], tuple[
 def demand_at_rest(made: Plan, intent: Intent) -> None:
     """What nothing is in the way of; a cluster without a plan may name ranges that nothing brings it nearer to."""
     named = {o.code for o in made.obstacles}
-    assert not named or (isinstance(intent, Balance) and made.is_empty and named <= {"band", "racks-of-unlike-size"})
+    assert not named or (isinstance(intent, Balance) and made.is_empty and named <= {"band", "uneven-racks"})
 
 
 def demand_done(state: ClusterState, made: Plan, intent: Intent, closed: frozenset[int] = frozenset()) -> None:

@@ -171,7 +171,7 @@ def test_a_small_rack_has_a_replica_of_each_partition() -> None:
     after = {b["broker"]: b["after"]["replicas"] for b in made.summary["brokers"]}
     assert share == dict.fromkeys(range(1, 7), 12) | {7: 24}
     assert after == share
-    assert {(o.code, o.subject) for o in made.obstacles} == {("racks-of-unlike-size", "rack c")}
+    assert {(o.code, o.subject) for o in made.obstacles} == {("uneven-racks", "rack c")}
 
 
 def test_what_must_go_stays_in_its_rack_or_is_named() -> None:

@@ -127,8 +127,8 @@ def test_no_plan_breaks_a_rule_and_a_complete_one_keeps_all(data: st.DataObject)
             assert not worse["holds"]
             assert not worse["count"]
             if rule.matches(topic) and leaders_alive(policy.topic_rules, state, topic):
-                heirs = {m[0] for n, m in now.items() if n.topic == topic and m[0] != before[n][0]}
-                assert all(rule.allows_leader(b, state.brokers[state.broker_index[b]].rack) for b in heirs)
+                new_leaders = {m[0] for n, m in now.items() if n.topic == topic and m[0] != before[n][0]}
+                assert all(rule.allows_leader(b, state.brokers[state.broker_index[b]].rack) for b in new_leaders)
         if isinstance(intent, Balance) and intent.selection.is_everything and not made.obstacles:
             assert kept(rule, state, topic, new) == []
 
@@ -508,7 +508,7 @@ def test_people_are_told_which_rule_it_was() -> None:
     state, loads = pools(), Loads.from_state(pools())
     made = plan(state, Balance(), policy=policy)
     told = "\n".join(why_not(state, made, Balance(), 5, loads=loads, policy=policy))
-    assert "8 of 16 partitions could not come here: the rules of their topics keep them off it" in told
+    assert "8 of 16 partitions cannot be placed here: the rules of their topics keep them off it" in told
     told = "\n".join(why_not(state, made, Balance(), 4, loads=loads, policy=policy))
     assert "it holds as many replicas of their topics as the topics' rules allow" in told
     only = replace(policy, topic_rules=(TopicRule(topics="heavy", brokers=frozenset({2, 3})),))

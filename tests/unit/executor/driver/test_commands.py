@@ -116,7 +116,9 @@ def test_a_request_counts_as_long_as_its_sender_may_wait(
     send_request(s, minutes_old, **body)
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == status
     (request,) = s.journal.requests()
-    assert request.answer == (str(RequestAnswer("too-late")) if status == "done" else "run r is left for you")
+    assert request.answer == (
+        str(RequestAnswer("too-late")) if status == "done" else "run r stays open for you to resume"
+    )
 
 
 def ask_page(s: Scene, request_id: str, kind: str, **body: object) -> None:

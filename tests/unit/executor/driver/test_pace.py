@@ -54,10 +54,10 @@ def test_a_start_never_leaves_its_bounds() -> None:
     assert start(Known(headroom=24), replace(BOUNDS, ceiling=12)) == Start(12, Basis.LINK)
 
 
-@pytest.mark.parametrize(("intake", "rate"), [(0.0, 0), (0.5, 1), (80.0, 101)])
-def test_a_copy_needs_more_than_its_intake(intake: float, rate: int) -> None:
-    """The intake stays under 80 % of the rate; without any the rate may be anything."""
-    assert least(intake) == rate
+@pytest.mark.parametrize(("inbound", "rate"), [(0.0, 0), (0.5, 1), (80.0, 101)])
+def test_a_copy_needs_more_than_its_inbound_rate(inbound: float, rate: int) -> None:
+    """The inbound rate stays under 80 % of the rate; without any the rate may be anything."""
+    assert least(inbound) == rate
 
 
 def test_bytes_count_at_each_end_and_an_unknown_size_is_not_small() -> None:
@@ -128,7 +128,7 @@ def test_auto_starts_above_what_producers_write_to_the_copy() -> None:
 
 
 def test_auto_does_not_halve_below_what_producers_write() -> None:
-    """Whatever suffers: under the intake of its copies a broker would only fall further behind."""
+    """Whatever suffers: under the inbound rate of its copies a broker would only fall further behind."""
     s = scene({0: (1, 2)}, inbound_bytes_per_s=2 * MB)
     run = new_run("r", s.plan(Move(T, 0, (1, 2), (3, 2), MB)), ExecutionPolicy(), NOW)
     name = TopicPartition(T, 0)

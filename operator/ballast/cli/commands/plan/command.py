@@ -61,7 +61,7 @@ def plan() -> None:
 @plan_options
 @cluster_options
 def balance(*, options: PlanOptions, cluster: ClusterOptions) -> int:
-    """Bring everything within its band: down and draining brokers, racks, disk, traffic, replicas, leaders."""
+    """Bring everything within its range: down and draining brokers, racks, disk, traffic, replicas, leaders."""
     return _run(Balance(selection=options.selection()), options, cluster)
 
 
@@ -75,7 +75,7 @@ def balance(*, options: PlanOptions, cluster: ClusterOptions) -> int:
 @plan_options
 @cluster_options
 def leaders(*, measure: Measure | None, options: PlanOptions, cluster: ClusterOptions) -> int:
-    """Bring the number, the traffic and the CPU of leaders within their bands by replica list changes and elections: no data is moved.
+    """Bring the number, the traffic and the CPU of leaders within their ranges by replica list changes and elections: no data is moved.
 
     With --least counts the result is the least possible maximum of leaders per broker with the fewest replica list changes; with --least
     bytes it comes with the distance from the lower bound.  Brokers that are drained (--drain) get no leaders.
@@ -93,7 +93,7 @@ def leaders(*, measure: Measure | None, options: PlanOptions, cluster: ClusterOp
 @plan_options
 @cluster_options
 def demote(*, brokers_: tuple[NamedBrokers, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
-    """Take leadership away from brokers, and change nothing else."""
+    """Move leadership off brokers from brokers, and change nothing else."""
     return _run_on(brokers_, partial(Demote, selection=options.selection()), options, cluster)
 
 
@@ -102,7 +102,7 @@ def demote(*, brokers_: tuple[NamedBrokers, ...], options: PlanOptions, cluster:
 @plan_options
 @cluster_options
 def decommission(*, brokers_: tuple[NamedBrokers, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
-    """Empty brokers so that they can be stopped; run it again and it goes on where it was."""
+    """Empty brokers so that they can be stopped; run it again to resume."""
     return _run_on(brokers_, partial(Decommission, selection=options.selection()), options, cluster)
 
 
@@ -274,7 +274,7 @@ def _rate(made: Plan, state: ClusterState, execution: ExecutionPolicy, options: 
 
 
 def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> int:
-    """The plan that bounds and bands have no say in."""
+    """The plan that bounds and ranges have no say in."""
     from ballast.core.leadership.plan import balance, leader_plan
     from ballast.core.planner import Selection
 

@@ -305,7 +305,7 @@ _OPTIONS: Final = (
         type=click.Choice(["ballast", "kafka"]),
         default="ballast",
         show_default=True,
-        help="kafka prints stock reassignment JSON instead.",
+        help="kafka prints Kafka's reassignment JSON instead.",
     ),
     click.option("--save", "-o", type=_FILE, metavar="FILE", help="Write the plan file here as well."),
     click.option("--report", type=_FILE, metavar="FILE", help="Write one HTML page with pictures."),

@@ -103,11 +103,11 @@ def simulate(
             policy = replace(policy, throttle=size_of(rate, "--rate"), throttle_per_broker={})
         balance = cluster.settings().balance
         return _lose(_read(snapshot, cluster), union_of(brokers_), racks_, policy, balance, output=output)
-    from ballast.app.apply import fit, read_plan
+    from ballast.app.apply import read_plan, resolve_drift
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
     state, loads = _read(snapshot, cluster)
-    wanted = fit(read_plan(text, str(plan), state), state, "refuse", (), print_line)
+    wanted = resolve_drift(read_plan(text, str(plan), state), state, "refuse", (), print_line)
     failure = failure_of(state, union_of(brokers_), racks_, at, restart_after) if brokers_ or racks_ else None
     policy, card = policy_from(policy_options, cluster.settings().execution), size_of(network, "--network")
     if card <= 0:

@@ -381,7 +381,7 @@ class _Judge:
         )
         limited = self.policy.is_limited
         # Ranges that are missed and that nothing was found to mend leave nothing to do.
-        missed = {o.code for o in plan.obstacles} <= {"band", "racks-of-unlike-size"}
+        missed = {o.code for o in plan.obstacles} <= {"band", "uneven-racks"}
         if isinstance(self.intent, Balance) and missed and not changes and not limited:
             wanted = "nothing-to-do"
         if plan.status != wanted:

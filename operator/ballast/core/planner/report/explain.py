@@ -73,7 +73,7 @@ def why_not(
     if closed is not None and closed.cause:
         lines.append(f"  It takes no replica: {closed.detail}.")
     elif not gets:
-        lines.append(f"  It is not given more: {_room(plan, broker)}.")
+        lines.append(f"  No more replicas move to it: {_room(plan, broker)}.")
     refused: Counter[str] = Counter()
     for row in range(len(state.partitions)):
         verdict = judge(setup, row, broker)
@@ -81,14 +81,14 @@ def why_not(
             refused[verdict.rule] += 1
     total = len(state.partitions)
     for rule, count in refused.most_common():
-        lines.append(f"  {count} of {total} partitions could not come here: {_WORDS.get(rule, rule)}.")
+        lines.append(f"  {count} of {total} partitions cannot be placed here: {_WORDS.get(rule, rule)}.")
     return tuple(lines)
 
 
 _REFUSED = {
     "partition-open": "it is left out, moving, pinned or being deleted",
     "broker-open": "no replica is taken there in this plan",
-    "no-twin": "a replica of it is there",
+    "already-replica": "a replica of it is there",
     "topic-rule": "its topic's rules keep it off",
     "topic-spread": "as many replicas of its topic are there as its rules allow",
     "rack-free": "the rack has as many of its replicas as it may",
@@ -99,7 +99,7 @@ _REFUSED = {
 _WORDS = {
     "broker-open": "the broker takes no replicas in this plan",
     "partition-open": "they are left out, moving, pinned or being deleted",
-    "no-twin": "they have a replica here already",
+    "already-replica": "they have a replica here already",
     "topic-rule": "the rules of their topics keep them off it",
     "topic-spread": "it holds as many replicas of their topics as the topics' rules allow",
     "rack-free": "its rack has as many of their replicas as it may, and none of those goes",
@@ -118,8 +118,8 @@ def _why_stays(state: ClusterState, plan: Plan, intent: Intent, row: int, loads:
     if len(refused) == len(state.brokers):
         return "no other broker may have it (" + ", ".join(sorted({_REFUSED[v.rule] for v in refused})) + ")."
     if plan.status == "nothing-to-do":
-        return "everything is within its band."
-    return "moving it would not bring any broker nearer to its band for fewer bytes than the moves that were chosen."
+        return "everything is within its range."
+    return "moving it would not bring any broker nearer to its range for fewer bytes than the moves that were chosen."
 
 
 def _standing(plan: Plan, broker: int) -> str:
@@ -146,5 +146,5 @@ def _room(plan: Plan, broker: int) -> str:
     for r in plan.summary["resources"]:
         share = figures["share"][r["name"]]
         if share and figures["after"][r["name"]] < share * (1 - r["band"]):
-            return f"its {r['label']} is below the band, but no legal move would repair that"
-    return "every one of its resources is within its band after the plan"
+            return f"its {r['label']} is below its range, but no legal move would repair that"
+    return "every one of its resources is within its range after the plan"

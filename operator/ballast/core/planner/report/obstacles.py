@@ -150,7 +150,7 @@ def _list_sole_leaders(
         first = m.new[0]
         unled = classes.unled[classes.of[state.index[m.name]], state.broker_index[first]]
         if len(m.new) < len(m.old) and first != m.old[0] and (first in barred or unled):
-            out.append(obstacle("sole-leader", m.name, "heir", broker=first))
+            out.append(obstacle("sole-leader", m.name, "remaining-replica", broker=first))
     return [*out[:MOST], *more("sole-leader", len(out), MOST)]
 
 
@@ -322,7 +322,7 @@ def _find_uneven(state: ClusterState, problem: Problem, policy: PlannerPolicy, k
     worst = int(np.argmax(np.where(off, -away if alone else np.abs(away), -np.inf)))
     share = float(problem.share[worst, k] / even[worst])
     b = state.brokers[worst]
-    on = partial(obstacle, "racks-of-unlike-size", broker=b.id, share=share)
+    on = partial(obstacle, "uneven-racks", broker=b.id, share=share)
     if alone:
         return [on(f"broker {b.id}", "own-rack")]
     shared = bool((problem.rack_least > 0).any())

@@ -270,7 +270,7 @@ def _moves(plan: Plan) -> str:
         return ""
     rows = "".join(
         f"<tr><td>{_text(m.name)}</td><td>{human_replicas(m.old)}</td><td>{human_replicas(m.new)}</td>"
-        f"<td class=n>{human_bytes(None if m.size_unknown else m.bytes_moved) if m.adding else 'free'}</td><td>{_text(m.reason.detail or m.reason.code)}</td></tr>"
+        f"<td class=n>{human_bytes(None if m.size_unknown else m.bytes_moved) if m.adding else 'no data'}</td><td>{_text(m.reason.detail or m.reason.code)}</td></tr>"
         for m in plan.moves[:MOVES_SHOWN]
     )
     more = len(plan.moves) - MOVES_SHOWN

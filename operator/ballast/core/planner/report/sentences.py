@@ -80,7 +80,7 @@ SAYINGS: Final[Mapping[str, Saying]] = {
         "broker {broker} stays its leader: it has no other replica that may lead",
         "Raise its replication factor first, or let the rules for its topic allow more leaders.",
     ),
-    "sole-leader/heir": Saying(
+    "sole-leader/remaining-replica": Saying(
         "broker {broker} becomes its leader, though it should not lead it: no replica that stays may",
         "Keep more replicas, or change what may lead.",
     ),
@@ -112,9 +112,9 @@ SAYINGS: Final[Mapping[str, Saying]] = {
     },
     **{f"{code}/more": Saying("for the same reasons") for code in ("no-broker", "topic-rule")},
     # Ranges.
-    "band": Saying(f"{BAND}no plan was found within racks, replica counts and the other bands", f"{WIDER}."),
+    "band": Saying(f"{BAND}no plan was found within racks, replica counts and the other ranges", f"{WIDER}."),
     "band/topic-rules": Saying(
-        f"{BAND}no plan was found within racks, replica counts, the topics' own rules and the other bands",
+        f"{BAND}no plan was found within racks, replica counts, the topics' own rules and the other ranges",
         f"{WIDER}, or more brokers in balance.topic_rules.",
     ),
     "band/next-plan": Saying(f"{BAND}disks have no room for what it takes until this plan has run", PLAN_AGAIN),
@@ -139,26 +139,26 @@ SAYINGS: Final[Mapping[str, Saying]] = {
         "Add disk or brokers, or raise the disk limit.",
     ),
     "band/unlike": Saying(
-        f"{BAND}no plan was found for brokers as unlike as these: by an estimate {UNLIKE}",
-        f"{WIDER}, or brokers that are more alike.",
+        f"{BAND}no plan was found for brokers of such different capacity: by an estimate {UNLIKE}",
+        f"{WIDER}, or brokers of more similar capacity.",
     ),
     "band/unlike-proven": Saying(
-        f"{BAND}brokers are too unlike: by an estimate {UNLIKE}; it is proven that all ranges together are missed by "
+        f"{BAND}brokers differ too much in capacity: by an estimate {UNLIKE}; it is proven that all ranges together are missed by "
         "{missed:percent} of an average share",
-        f"{WIDER}, or brokers that are more alike.",
+        f"{WIDER}, or brokers of more similar capacity.",
     ),
     "room": Saying(
         "what has not left yet takes room while this plan runs; the next plan can meet {ranges:ranges} more", PLAN_AGAIN
     ),
-    "racks-of-unlike-size/own-rack": Saying(
+    "uneven-racks/own-rack": Saying(
         "it holds at most one replica of each partition, so broker {broker} can carry {share:whole} of its part by capacity",
         "Give the others more capacity, or add brokers.",
     ),
-    "racks-of-unlike-size/every-rack": Saying(
+    "uneven-racks/every-rack": Saying(
         "each partition needs a rack for every replica, so broker {broker} must carry {share:whole} of an even share",
         "Give every rack the same capacity, or use more racks than replicas.",
     ),
-    "racks-of-unlike-size/fewer-racks": Saying(
+    "uneven-racks/fewer-racks": Saying(
         "no partition may go to fewer racks, so broker {broker} must carry {share:whole} of an even share",
         "Give every rack the same capacity, or use more racks than replicas.",
     ),
@@ -178,7 +178,7 @@ REJECTIONS: Final[Mapping[str, str]] = {
     "broker-open/decommissioned": "broker {broker} is being decommissioned",
     "broker-open/evacuated": "broker {broker} is being evacuated",
     "broker-open/not-filled": "broker {broker} is not one of the brokers being filled",
-    "no-twin": "broker {broker} has a replica of it",
+    "already-replica": "broker {broker} has a replica of it",
     "topic-rule": "the rule for topics {topics!r} keeps it off broker {broker}",
     "topic-spread": "broker {broker} holds {held} replicas of {topic}, as many as its rule allows",
     "rack-free": "rack {rack} has {replicas} of its replicas, and none of them goes",

@@ -34,7 +34,7 @@ class Broker(Part):
     replicas: int
     leaders: int
     preferred_leaders: int
-    """Partitions that prefer it as their leader."""
+    """Partitions whose preferred leader it is."""
     preferred_not_led: int
     """Of these, those that another broker leads."""
     imbalance_ratio: float

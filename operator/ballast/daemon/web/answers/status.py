@@ -81,7 +81,7 @@ class Balance(Part):
     """What the newest balance check concluded."""
 
     verdict: Annotated[str, OneOf("unknown", "balanced", "unbalanced", "stuck")]
-    """``unbalanced``: a plan would help; ``stuck``: out of the band, and no plan helps."""
+    """``unbalanced``: a plan would help; ``stuck``: out of range, and no plan helps."""
     sentence: Text
 
 

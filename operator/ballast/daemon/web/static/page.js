@@ -29,7 +29,7 @@ function named(intent) {
   const [word, ...rest] = intent.split(" ");
   const which = rest.join(" ");
   const names = { balance: "Balance the cluster", leaders: "Spread preferred leaders", racks: "Spread replicas over racks", evacuate: rest.includes("--offline-only") ? `Rebuild offline replicas of broker ${rest[0]}` : `Rebuild replicas of broker ${which}`,
-    decommission: `Drain broker ${which}`, expand: `Fill broker ${which}`, demote: `Move leaders off broker ${which}`, elect: "Elect preferred leaders", swap: `Swap brokers ${which}`, take: "Remove throttles of earlier runs" };
+    decommission: `Drain broker ${which}`, expand: `Fill broker ${which}`, demote: `Move leaders off broker ${which}`, elect: "Elect preferred leaders", swap: `Swap brokers ${which}`, remove: "Remove throttles of earlier runs" };
   return names[word] || intent;
 }
 

@@ -106,13 +106,13 @@ def measure_late(run: Run, growth: Mapping[TopicPartition, float]) -> Run:
 
 def needed_rates(run: Run, state: ClusterState) -> dict[int, int]:
     """Bytes/s that each broker needs for its moves in progress together to keep up with what producers write."""
-    intake: defaultdict[int, float] = defaultdict(float)
+    inbound: defaultdict[int, float] = defaultdict(float)
     sending: defaultdict[int, float] = defaultdict(float)
     for name, m in run.moves.items():
         rate = run.inbound.get(name, 0.0)
         if rate <= 0 or not isinstance(m.stage, HoldsThrottle) or name not in state.index:
             continue
         for broker in m.move.adding:
-            intake[broker] += rate
+            inbound[broker] += rate
         sending[int(state.partitions.leader[state.index[name]])] += rate * len(m.move.adding)
-    return {b: least(max(intake[b], sending[b])) for b in intake.keys() | sending.keys()}
+    return {b: least(max(inbound[b], sending[b])) for b in inbound.keys() | sending.keys()}

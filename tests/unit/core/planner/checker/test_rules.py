@@ -523,7 +523,7 @@ BAND: Final = Obstacle("band", "disk", "a reason")
         ((), (), Balance(), POLICY, "nothing-to-do"),
         ((T0,), (BAND,), Balance(), POLICY, "misses-some-goals"),
         ((), (BAND,), Balance(), POLICY, "nothing-to-do"),
-        ((), (BAND, Obstacle("racks-of-unlike-size", "racks", "a reason")), Balance(), POLICY, "nothing-to-do"),
+        ((), (BAND, Obstacle("uneven-racks", "racks", "a reason")), Balance(), POLICY, "nothing-to-do"),
         ((), (BAND, Obstacle("other", "x", "a reason")), Balance(), POLICY, "infeasible"),
         ((), (BAND,), Leaders(), POLICY, "infeasible"),
         ((), (BAND,), Balance(), replace(POLICY, max_moves=1), "infeasible"),

@@ -55,7 +55,7 @@ def test_two_racks_carry_no_more_than_two_replicas_of_what_has_two() -> None:
     # Of 60 replicas the third must have one of each of the ten; the others share the rest evenly.
     assert shares == {1: 25, 2: 25, 3: 10}
     assert {b["broker"]: b["after"]["replicas"] for b in made.summary["brokers"]} == shares
-    assert {o.code for o in made.obstacles} == {"racks-of-unlike-size"}
+    assert {o.code for o in made.obstacles} == {"uneven-racks"}
 
 
 def test_a_cordoned_empty_broker_has_no_share_of_its_rack() -> None:

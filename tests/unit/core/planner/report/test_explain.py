@@ -45,12 +45,12 @@ def test_a_closed_broker_says_why() -> None:
     made = plan(STATE, intent, policy=POLICY)
     told = "\n".join(why_not(STATE, made, intent, 3, loads=LOADS, policy=POLICY))
     assert "is being decommissioned" in told
-    assert "18 of 18 partitions could not come here" in told
+    assert "18 of 18 partitions cannot be placed here" in told
 
 
 @pytest.mark.parametrize(
     ("broker", "expected"),
-    [(1, ("no-twin", "")), (4, None), (3, ("broker-open", "cordoned")), (5, ("broker-open", "down"))],
+    [(1, ("already-replica", "")), (4, None), (3, ("broker-open", "cordoned")), (5, ("broker-open", "down"))],
 )
 def test_rules_answer_for_one_pair(broker: int, expected: tuple[str, str] | None) -> None:
     """Accept or reject, with the rule's name and its cause."""

@@ -98,7 +98,7 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
         "Raise its replication factor first, or let the rules for its topic allow more leaders.",
     ),
     (
-        "sole-leader/heir",
+        "sole-leader/remaining-replica",
         {"broker": 3},
         "broker 3 becomes its leader, though it should not lead it: no replica that stays may",
         "Keep more replicas, or change what may lead.",
@@ -158,7 +158,7 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
         RANGE | {"away": 0.5},
         (
             "2 of 5 brokers stay outside ±8 % (1, 4); the furthest, broker 4, is 50.0 % over its share: "
-            "no plan was found within racks, replica counts and the other bands"
+            "no plan was found within racks, replica counts and the other ranges"
         ),
         f"{WIDER}.",
     ),
@@ -167,7 +167,7 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
         RANGE | {"away": None, "brokers": tuple(range(9))},
         (
             "9 of 5 brokers stay outside ±8 % (0, 1, 2, 3, 4, 5, 6, 7, …); the furthest, broker 4, should have none: "
-            "no plan was found within racks, replica counts, the topics' own rules and the other bands"
+            "no plan was found within racks, replica counts, the topics' own rules and the other ranges"
         ),
         f"{WIDER}, or more brokers in balance.topic_rules.",
     ),
@@ -216,14 +216,14 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
     (
         "band/unlike",
         RANGE | {"outside": 0.2},
-        f"{AWAY}no plan was found for brokers as unlike as these: by an estimate {UNLIKE}",
-        f"{WIDER}, or brokers that are more alike.",
+        f"{AWAY}no plan was found for brokers of such different capacity: by an estimate {UNLIKE}",
+        f"{WIDER}, or brokers of more similar capacity.",
     ),
     (
         "band/unlike-proven",
         RANGE | {"outside": 0.2, "missed": 0.01},
-        f"{AWAY}brokers are too unlike: by an estimate {UNLIKE}; it is proven that all ranges together are missed by 1.0 % of an average share",
-        f"{WIDER}, or brokers that are more alike.",
+        f"{AWAY}brokers differ too much in capacity: by an estimate {UNLIKE}; it is proven that all ranges together are missed by 1.0 % of an average share",
+        f"{WIDER}, or brokers of more similar capacity.",
     ),
     (
         "room",
@@ -232,19 +232,19 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
         "Run ballast plan balance again when this plan is done.",
     ),
     (
-        "racks-of-unlike-size/own-rack",
+        "uneven-racks/own-rack",
         {"broker": 3, "share": 0.6},
         "it holds at most one replica of each partition, so broker 3 can carry 60 % of its part by capacity",
         "Give the others more capacity, or add brokers.",
     ),
     (
-        "racks-of-unlike-size/every-rack",
+        "uneven-racks/every-rack",
         {"broker": 3, "share": 1.6},
         "each partition needs a rack for every replica, so broker 3 must carry 160 % of an even share",
         "Give every rack the same capacity, or use more racks than replicas.",
     ),
     (
-        "racks-of-unlike-size/fewer-racks",
+        "uneven-racks/fewer-racks",
         {"broker": 3, "share": 1.6},
         "no partition may go to fewer racks, so broker 3 must carry 160 % of an even share",
         "Give every rack the same capacity, or use more racks than replicas.",

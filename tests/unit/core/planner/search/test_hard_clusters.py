@@ -151,7 +151,7 @@ def test_a_broker_that_is_meant_to_hold_more_than_a_replica_of_each_partition_ge
     """Shares follow what one broker can hold, every range is met, and the cause is named."""
     seen = snapshot("one_large_broker")
     made = plan(seen.state, Balance(), loads=seen.loads, policy=FIVE)
-    assert [(o.code, o.subject) for o in made.obstacles] == [("racks-of-unlike-size", "broker 1")]
+    assert [(o.code, o.subject) for o in made.obstacles] == [("uneven-racks", "broker 1")]
     assert all(r["after"]["outside"] == 0 for r in made.summary["resources"])
 
 
