@@ -81,7 +81,7 @@ def test_a_plan_that_was_asked_for_is_shown_and_waits(leader: Rig, world: SimWor
     _, ok = ask(leader, "plan", intent=intent, broker="2")
     assert ok
     plan = only_plan(leader)
-    assert plan.waiting
+    assert plan.pending_approval
     assert plan.asked_by == "Ada"
     act(leader)
     assert {p.name: (tuple(p.replicas), p.leader) for p in world.partitions()} == before
@@ -137,7 +137,7 @@ def test_a_plan_that_was_asked_for_goes_by_the_cluster_of_now(leader: Rig, world
     assert leader.parts.runs.running is None
     assert leader.board.view.plans == ()
     make_wanted(leader)
-    assert only_plan(leader).waiting
+    assert only_plan(leader).pending_approval
     assert only_plan(leader).id != plan.id
 
 
@@ -209,7 +209,7 @@ def test_an_approved_drain_does_not_wait_for_the_cool_down_of_an_earlier_balance
     assert leader.parts.permissions.of(ActionKind.MOVES).code == "cooling-down"
     assert ask(leader, "plan", intent="drain", broker="2")[1]
     (shown,) = api.status(leader.board.view, now_ms=leader.clock.now_ms(), read_only="").plans
-    assert (shown.waiting, shown.blocked) == (True, None)
+    assert (shown.pending_approval, shown.blocked) == (True, None)
     told, ok = ask(leader, "approve", plan=shown.id)
     assert ok
     assert "started" in told
@@ -231,7 +231,7 @@ def test_a_plan_asked_for_right_after_a_run_is_made_from_what_the_run_left(leade
     observe(leader)
     make_wanted(leader)
     act(leader)
-    assert only_plan(leader).waiting
+    assert only_plan(leader).pending_approval
     assert leader.board.view.answers[-1].ok
     leader.parts.reading.presence = replace(leader.parts.reading.presence, changed_at_s=None)
     assert "started" in ask(leader, "approve", plan=only_plan(leader).id)[0]
@@ -256,7 +256,7 @@ def test_what_no_person_approved_waits_for_the_cool_down(leader: Rig) -> None:
         assert "cool-down" in (shown.blocked or "")
     else:
         assert said.startswith("Waiting for approval")
-        assert (shown.waiting, shown.blocked) == (True, None)
+        assert (shown.pending_approval, shown.blocked) == (True, None)
         assert "started" in ask(leader, "approve", plan=shown.id)[0]
 
 

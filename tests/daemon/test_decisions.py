@@ -92,7 +92,7 @@ def test_observe_mode_recommends_and_never_elects(context: Rig, world: SimWorld)
     assert "observe" in said
     assert not_led(world, 1) == 4
     assert [p.kind for p in context.board.view.plans] == ["elections"]
-    assert not context.board.view.plans[0].waiting
+    assert not context.board.view.plans[0].pending_approval
 
 
 def test_several_imbalanced_brokers_are_told_together(context: Rig, world: SimWorld) -> None:
@@ -172,7 +172,7 @@ def test_approval_starts_exactly_what_was_shown(leader: Rig, world: SimWorld) ->
     assert "Waiting for approval" in check_leaders(leader)
     assert not_led(world, 1) == 4
     (shown,) = leader.board.view.plans
-    assert shown.waiting
+    assert shown.pending_approval
     ask(leader, "approve", plan="elections-0")
     answer_requests(leader)
     assert not_led(world, 1) == 4
@@ -342,7 +342,7 @@ def test_kafka_placements_over_other_brokers_wait_for_approval(leader: Rig, worl
     wait(leader, leader.policy.caution.quiet_after_return_s + 1)
     check_repair(leader)
     (waiting,) = leader.board.view.plans
-    assert (waiting.kind, waiting.waiting) == ("repair", True)
+    assert (waiting.kind, waiting.pending_approval) == ("repair", True)
     assert any("orders" in o for o in waiting.obstacles)
     wait(leader, 3600)
     check_repair(leader)

@@ -208,7 +208,7 @@ def test_an_approval_shows_on_the_standby_and_outlasts_the_leader(pair: tuple[Ri
     assert (plan.id, plan.approved_by) == (only_plan(first).id, "")
     assert ask(first, "approve", plan=plan.id)[1]
     keep_lock(second, holder("second"))
-    assert (only_plan(second).approved_by, only_plan(second).waiting) == ("Ada", False)
+    assert (only_plan(second).approved_by, only_plan(second).pending_approval) == ("Ada", False)
     first.board.set_role(Role.STOPPING)
     keep_lock(second, holder("second"))
     assert second.board.view.role is Role.LEADER
@@ -230,7 +230,7 @@ def test_an_approval_of_a_plan_that_is_no_longer_wanted_starts_nothing_later(
     read_journal_view(first)
     assert first.parts.journal.decisions.approved == {}
     check_leaders(first)
-    assert only_plan(first).waiting
+    assert only_plan(first).pending_approval
 
 
 def test_a_rejection_and_a_pause_show_on_the_standby(pair: tuple[Rig, Rig]) -> None:

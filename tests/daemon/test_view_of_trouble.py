@@ -55,7 +55,7 @@ def leader(context: Rig, world: SimWorld) -> Rig:
     bounce(world, 1)
     observe(context)
     check_leaders(context)
-    assert [p.waiting for p in context.board.view.plans] == [True]
+    assert [p.pending_approval for p in context.board.view.plans] == [True]
     return context
 
 
@@ -368,4 +368,4 @@ def test_elections_that_a_plan_makes_necessary_are_no_reason_for_it(context: Rig
             status="meets-all-goals", created_at_ms=0,
         )  # fmt: skip
         proposal = Proposal(id="p", kind=ActionKind.REPLICA_LIST_CHANGES, plan=plan)
-        assert plan_view(proposal, waiting=True, policy=ExecutionPolicy(), pace=None).reasons == reasons
+        assert plan_view(proposal, pending_approval=True, policy=ExecutionPolicy(), pace=None).reasons == reasons

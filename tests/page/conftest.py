@@ -202,7 +202,7 @@ def a_real_plan(intent: Intent | None = None) -> PlanView:
     proposal = Proposal(id=name_of(ActionKind.MOVES, made), kind=ActionKind.MOVES, plan=made, request=request)
     policy = ExecutionPolicy()
     pace = pace_of(new_run("r", made, policy, Now(0, 0.0)), uneven())
-    return plan_view(proposal, waiting=True, policy=policy, pace=pace)
+    return plan_view(proposal, pending_approval=True, policy=policy, pace=pace)
 
 
 def a_day() -> tuple[Point, ...]:
@@ -252,11 +252,11 @@ def a_run() -> RunView:
     )  # fmt: skip
 
 
-def a_plan(*, waiting: bool = True) -> PlanView:
+def a_plan(*, pending_approval: bool = True) -> PlanView:
     """A plan with all its figures."""
     return PlanView(
         id="moves-1", kind="moves", intent="balance", created_at_ms=now_ms() - 5_400_000, moves=12, elections=4,
-        copies=12, does=("12 moves (44.7 GiB)", "4 preferred leader elections (no data copied)"), bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="meets-all-goals", waiting=waiting,
+        copies=12, does=("12 moves (44.7 GiB)", "4 preferred leader elections (no data copied)"), bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="meets-all-goals", pending_approval=pending_approval,
         reasons=(("disk", 9), ("replicas", 3)),
         resources=(
             {"name": "disk", "label": "disk", "unit": "bytes", "band": 0.1, "range": 0.1, "idle": 0.0, "shares_change": False,

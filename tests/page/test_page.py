@@ -240,7 +240,7 @@ def test_a_card_says_what_the_plan_does_as_every_command_does(
     """No plan that copies is called free: one whose bytes are not known, or whose partitions are empty, is told apart."""
     made = Plan("balance", "c", "f", moves)
     proposal = Proposal(id="moves-1", kind=ActionKind.MOVES, plan=made)
-    view = plan_view(proposal, waiting=True, policy=ExecutionPolicy(), pace=None)
+    view = plan_view(proposal, pending_approval=True, policy=ExecutionPolicy(), pace=None)
     url, _, _ = show(a_view(mode="approve", plans=(view,)))
     page = open_page(url)
     card = page.get_by_role("article")
@@ -586,7 +586,7 @@ def test_a_drained_broker_is_shown_and_its_drain_ended_with_a_button(show: Show,
 
 def test_a_plan_that_was_approved_says_by_whom(show: Show, open_page: Open) -> None:
     """On every replica's page, while guards hold it back; past runs that Ballast may not read are told."""
-    plan = replace(a_plan(waiting=False), approved_by="Ada")
+    plan = replace(a_plan(pending_approval=False), approved_by="Ada")
     held = (permission("moves", code="unsettled", sentence="Waiting for replicas to be in sync."),)
     view = a_view(mode="approve", plans=(plan,), permissions=held, history=(), history_problem="Not allowed.")
     url, _, _ = show(view)

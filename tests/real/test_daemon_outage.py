@@ -36,7 +36,7 @@ def test_while_no_broker_answers_nothing_is_offered(
 
     def a_plan() -> Any:
         status = daemon.status
-        return status and status["outage"] is None and [p for p in status["plans"] if p["waiting"]]
+        return status and status["outage"] is None and [p for p in status["plans"] if p["pendingApproval"]]
 
     def nothing_allowed() -> Any:
         status = daemon.status

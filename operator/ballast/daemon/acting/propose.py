@@ -278,7 +278,7 @@ class Proposals:
             + tuple(
                 plan_view(
                     p,
-                    waiting=self._wants_approval(p),
+                    pending_approval=self._wants_approval(p),
                     policy=policy,
                     pace=None if state is None else first_pace(p.plan, state, policy),
                 )
@@ -383,7 +383,7 @@ def _does(plan: Plan) -> list[str]:
     return parts
 
 
-def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pace: Pace | None) -> PlanView:
+def plan_view(proposal: Proposal, *, pending_approval: bool, policy: ExecutionPolicy, pace: Pace | None) -> PlanView:
     """A plan as the page shows it, with the pace that a run of it would begin at; None where no reading tells."""
     plan = proposal.plan
     reasons = Counter(m.reason.code for m in plan.moves)
@@ -403,7 +403,7 @@ def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pac
         bytes_moved=plan.known_bytes,
         bound_bytes=plan.bound_bytes,
         status=plan.status,
-        waiting=waiting,
+        pending_approval=pending_approval,
         approved_by=proposal.approved_by or "",
         reasons=tuple(reasons.most_common()),
         resources=tuple(plan.summary.get("resources", ())),
@@ -414,7 +414,7 @@ def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pac
         seconds=pace.seconds if pace and busiest else None,
         asked_by=proposal.request.by if proposal.request else "",
         examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
-        obstacles=tuple(f"Waits for approval: {why}." for why in proposal.objections if waiting)
+        obstacles=tuple(f"Waits for approval: {why}." for why in proposal.objections if pending_approval)
         + tuple(f"{told} {remedy}" for told, remedy in warnings(plan))
         + tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),
     )

@@ -169,7 +169,7 @@ class PlanView:
     """Of those of them together; None where a size is unknown."""
     bound_bytes: int | None
     status: str
-    waiting: bool
+    pending_approval: bool
     """True when a person's approval would start it."""
     approved_by: str = ""
     """Who approved it; empty until a person has."""

@@ -316,9 +316,9 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_plans",
-        help="Plans that exist and were not started; waiting is true where a person's approval would start one.",
-        labels=("action", "waiting"),
-        samples=lambda v: [((p.kind, str(p.waiting).lower()), 1.0) for p in v.plans],
+        help="Plans that exist and were not started; pending_approval is true where a person's approval would start one.",
+        labels=("action", "pending_approval"),
+        samples=lambda v: [((p.kind, str(p.pending_approval).lower()), 1.0) for p in v.plans],
     ),
     Spec(
         name="ballast_plan_cost_bytes",

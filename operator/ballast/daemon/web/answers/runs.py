@@ -79,7 +79,7 @@ class Plan(Part):
     """Of those of them together; null where a size is unknown."""
     bound_bytes: int | None
     status: str
-    waiting: bool
+    pending_approval: bool
     """True when a person's approval would start it."""
     approved_by: Text
     reasons: list[Reason]

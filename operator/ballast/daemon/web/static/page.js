@@ -269,7 +269,7 @@ function drawPlans(s) {
   $("plans-card").hidden = plans.length === 0;
   // A countdown goes on in its place: a card drawn anew would close what the user has opened, and take the focus from a button.
   draw("plans", [plans.map((p) => ({ ...p, blocked: p.blocked && uncounted(p.blocked) })), s.actionsEnabled], () => plans.map((plan) => [plan, pictured(plan)]).map(([plan, changed]) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
-    h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.waiting ? chip("warn", "Pending approval") : plan.approvedBy ? chip("good", `Approved by ${plan.approvedBy}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
+    h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.pendingApproval ? chip("warn", "Pending approval") : plan.approvedBy ? chip("good", `Approved by ${plan.approvedBy}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
     h("p", { class: "facts" },
       fact("does", plan.does.join(", ")),
       plan.boundBytes !== null && plan.bytesMoved ? fact("lower bound", bytes(plan.boundBytes)) : null,
@@ -281,8 +281,8 @@ function drawPlans(s) {
     changed.length ? h("div", { class: "pictures" }, changed.map((r) => beforeAfter(plan, r))) : null,
     changed.length && plan.brokers.length ? h("p", { class: "legend" }, `Light: before. Dark: after. Green: the broker's range. Percentages: of the fair share${changed.some((r) => r.sharesChange) ? ", before of that of now, after of that which the broker then has" : ""}.`) : null,
     plan.examples.length ? h("details", {}, h("summary", {}, `Show ${plan.examples.length < plan.moves ? "the first " : ""}${plural(plan.examples.length, "change")}`), moveTable(plan.examples)) : null,
-    s.actionsEnabled && (plan.waiting || plan.askedBy || !plan.blocked) ? h("p", { class: "buttons" },
-      plan.waiting ? h("button", { type: "button", on: { click: () => askApprove(plan) } }, "Approve…") : null,
+    s.actionsEnabled && (plan.pendingApproval || plan.askedBy || !plan.blocked) ? h("p", { class: "buttons" },
+      plan.pendingApproval ? h("button", { type: "button", on: { click: () => askApprove(plan) } }, "Approve…") : null,
       h("button", { type: "button", class: "risky", on: { click: () => askReject(plan) } }, "Reject…")) : null)));
   for (const plan of plans) {
     const reason = document.querySelector(`[data-blocks="${CSS.escape(plan.id)}"]`);
