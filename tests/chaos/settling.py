@@ -132,7 +132,7 @@ class Settling:
             return f"{len(leaders)} daemons act: {[(d.name, d.role) for d in self.daemons.living.values()]}"
         status = leaders[0].status
         if run := status.get("run"):
-            return f"run {run['id']} ({run['intent']}) goes on: {run['sentence']}"
+            return f"run {run['id']} ({run['intent']}) goes on: {run['detail']}"
         if status.get("throttlesToRestore") != 0:
             return f"{status.get('throttlesToRestore')} throttles are owed"
         if not self.faults.journal_watched.is_set():
@@ -140,7 +140,7 @@ class Settling:
         balance = status.get("balance") or {}
         if balance.get("verdict") != "balanced":
             permissions = {s["kind"]: s["code"] for s in status.get("permissions", [])}
-            return f"the load is {balance.get('verdict')}: {balance.get('sentence')}; {permissions}"
+            return f"the load is {balance.get('verdict')}: {balance.get('detail')}; {permissions}"
         return ""
 
     def _cluster_is_uneven(self) -> str:

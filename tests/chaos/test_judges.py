@@ -150,7 +150,7 @@ def daemons_with(**run: Any) -> Any:
 @pytest.mark.parametrize(("sentence", "found"), [("Looking", 1), (None, 1), ("Waiting for broker 3.", 0)])
 def test_a_run_that_stands_still_has_to_say_why(now_s: list[float], sentence: str | None, found: int) -> None:
     """For a while it may be silent."""
-    watch = Runs(daemons_with(sentence=sentence), [])
+    watch = Runs(daemons_with(detail=sentence), [])
     watch.look()
     now_s[0] += STANDS_S / 2
     watch.look()

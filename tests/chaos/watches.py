@@ -152,9 +152,9 @@ class Runs:
         now = time.monotonic()
         if self._marks.get(run["id"], ((), 0.0))[0] != mark:
             self._marks[run["id"]] = mark, now
-        elif now - self._marks[run["id"]][1] > STANDS_S and run["sentence"] in SILENT and run["id"] not in self._told:
+        elif now - self._marks[run["id"]][1] > STANDS_S and run["detail"] in SILENT and run["id"] not in self._told:
             self._told.add(run["id"])
-            what = f"run {run['id']} of {daemon.name} stands still and does not say why: {run['sentence']!r}"
+            what = f"run {run['id']} of {daemon.name} stands still and does not say why: {run['detail']!r}"
             self.found.append(Violation(Judge.RUNS, what))
 
 

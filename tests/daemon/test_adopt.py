@@ -91,7 +91,7 @@ def test_a_run_that_is_taken_up_heeds_the_mode_of_its_own_kind(kind: ActionKind 
         clock.at(clock.monotonic_s() + 600, allow)
     keep_lock(context, holder())
     assert arrived()
-    assert ["the mode for moves is observe" in run.sentence for run in seen] == [True] * (kind is ActionKind.MOVES)
+    assert ["the mode for moves is observe" in run.detail for run in seen] == [True] * (kind is ActionKind.MOVES)
 
 
 def test_a_leader_shows_the_run_that_it_adopted_from_its_first_moment() -> None:

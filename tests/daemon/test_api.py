@@ -59,7 +59,7 @@ def a_full_view() -> View:
         run_elsewhere=replace(a_run(), bytes_per_s=None),
         plans=(a_plan(), replace(a_plan(), bound_bytes=None, obstacles=("broker 3: full. Add room.",))),
         pause=Pause(by="Ada", since_ms=now_ms(), reason="release"),
-        others=(Other(code="foreign", sentence="Another tool moves.", blocking=True),),
+        others=(Other(code="foreign", detail="Another tool moves.", blocking=True),),
         settings_problem="a mistake",
         drains=(Drain(broker=3, by="Ada", since_ms=now_ms()),),
         history_problem="denied",
@@ -73,7 +73,7 @@ def a_full_view() -> View:
         a_full_view(),
         a_view(),
         View(),
-        a_view(figures=None, outage=Outage(code="unreachable", sentence="No answer.", since_ms=0), role=Role.STANDBY),
+        a_view(figures=None, outage=Outage(code="unreachable", detail="No answer.", since_ms=0), role=Role.STANDBY),
     ],
 )
 def test_every_answer_is_as_described(view: View) -> None:
@@ -88,7 +88,7 @@ def test_a_plan_is_blocked_by_what_blocks_its_kind_now() -> None:
     """Made while another process held the lock, shown after a broker has gone: the reason is that of this moment."""
     plan = replace(a_plan(), blocked="Another process holds the cluster's lock.")
     settling = "Waiting for replicas to be in sync."
-    held = a_view(plans=(plan,), permissions=(permission("moves", code="unsettled", sentence=settling),))
+    held = a_view(plans=(plan,), permissions=(permission("moves", code="unsettled", detail=settling),))
     assert api.status(held, now_ms=0, read_only="").plans[0].blocked == settling
     free = a_view(plans=(plan,), permissions=(permission("moves"),))
     assert api.status(free, now_ms=0, read_only="").plans[0].blocked is None

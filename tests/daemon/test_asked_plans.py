@@ -63,7 +63,7 @@ def ask(context: Rig, kind: str, **body: str) -> tuple[str, bool]:
     make_wanted(context)
     told = context.board.view.answers[-1]
     assert told.request == request.id
-    return told.sentence, told.ok
+    return told.detail, told.ok
 
 
 def only_plan(context: Rig) -> PlanView:
@@ -286,7 +286,7 @@ def test_a_run_without_approval_waits_for_the_plan_that_a_user_asked_for(
     act(context)
     assert not_led(world, 1) == 0
     told = context.board.view.answers[-1]
-    assert asked.id in told.sentence
+    assert asked.id in told.detail
     assert not told.ok
 
 
@@ -301,7 +301,7 @@ def test_a_repair_does_not_wait_for_a_plan_that_a_user_asked_for(leader: Rig) ->
     propose(leader, ActionKind.REPAIR, made)
     assert leader.parts.runs.running is not None or leader.parts.proposals.asked is None
     told = leader.board.view.answers[-1]
-    assert (asked.id in told.sentence, told.ok) == (True, False)
+    assert (asked.id in told.detail, told.ok) == (True, False)
 
 
 def test_a_standby_shows_the_plan_that_was_asked_for_and_what_was_answered(

@@ -234,7 +234,7 @@ def test_a_down_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: S
     cluster.world.kill(1)
     wait(leader, 60)
     assert "to return before its replicas are rebuilt" in check_repair(leader)
-    leader.board.publish(balance=BalanceView(verdict="balanced", sentence="Every resource is within its range."))
+    leader.board.publish(balance=BalanceView(verdict="balanced", detail="Every resource is within its range."))
     assert "repair comes first" in check_balance(leader)
     assert leader.board.view.balance == BalanceView()
     wait(leader, leader.policy.caution.down_broker_grace_s)

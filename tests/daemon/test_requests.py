@@ -277,7 +277,7 @@ def test_a_standbys_page_tells_what_the_holder_answered_to_its_requests(
     ask(standby, "plan", intent="balance", broker=1)
     laptop.request(Request("r-other", "pause", "Bob", clock.now_ms(), {}))
     answer_requests(standby)
-    assert [a.sentence for a in standby.board.view.answers] == []
+    assert [a.detail for a in standby.board.view.answers] == []
     laptop.answer("r-pause-0", "Paused by Ada.")
     laptop.answer("r-approve-1", "The laptop holds the lock.", refused=True)
     laptop.answer("r-plan-2", "A plan was asked for.")
@@ -286,7 +286,7 @@ def test_a_standbys_page_tells_what_the_holder_answered_to_its_requests(
     laptop.renew("still at it")
     keep_lock(standby, holder("pod"))
     answer_requests(standby)
-    said = [(a.request, a.sentence, a.ok) for a in standby.board.view.answers]
+    said = [(a.request, a.detail, a.ok) for a in standby.board.view.answers]
     assert said == [
         ("r-pause-0", "Paused by Ada.", True),
         ("r-approve-1", "Refused: The laptop holds the lock.", False),

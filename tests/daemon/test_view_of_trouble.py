@@ -292,7 +292,7 @@ def test_what_was_said_before_a_run_goes_with_its_begin_and_an_ended_run_is_not_
     bodies: list[Callable[[], None]] = []
     parts: Any = leader.run_controller
     parts._parts.spawn = bodies.append
-    leader.board.publish(balance=BalanceView(verdict="unbalanced", sentence="Proposed plan."))
+    leader.board.publish(balance=BalanceView(verdict="unbalanced", detail="Proposed plan."))
     seen = watch(leader.board)
     (proposal,) = leader.parts.proposals.list_proposals()
     start(leader, proposal)
@@ -301,7 +301,7 @@ def test_what_was_said_before_a_run_goes_with_its_begin_and_an_ended_run_is_not_
     act(leader)
     running = parts.current()
     assert running is not None
-    parts.current = lambda: replace(running, phase="ended", ended_at_ms=1, status="done", sentence="")
+    parts.current = lambda: replace(running, phase="ended", ended_at_ms=1, status="done", detail="")
     show_run(leader)
     assert leader.board.view.run is None
     check_balance(leader)

@@ -224,14 +224,14 @@ def a_day() -> tuple[Point, ...]:
 def an_outage() -> Outage:
     """No broker answers since noon."""
     noon = datetime(2026, 11, 21, 12, 0).astimezone()
-    return Outage(code="unreachable", sentence="No broker answers.", since_ms=int(noon.timestamp() * 1000))
+    return Outage(code="unreachable", detail="No broker answers.", since_ms=int(noon.timestamp() * 1000))
 
 
 def permission(
-    kind: str, mode: str = "auto", code: str = "allowed", sentence: str = "No guard refuses it."
+    kind: str, mode: str = "auto", code: str = "allowed", detail: str = "No guard refuses it."
 ) -> Permission:
     """A verdict."""
-    return Permission(kind=kind, mode=mode, allowed=code == "allowed", code=code, sentence=sentence)
+    return Permission(kind=kind, mode=mode, allowed=code == "allowed", code=code, detail=detail)
 
 
 def move(number: int, stage: str = "moving", share: float = 0.4) -> MoveView:
@@ -239,7 +239,7 @@ def move(number: int, stage: str = "moving", share: float = 0.4) -> MoveView:
     size = 4_000_000_000
     return MoveView(
         topic="orders", partition=number, old=(1, 2, 3), new=(4, 2, 3), size_bytes=size, copied_bytes=int(size * share),
-        stage=stage, reason="disk 14 % above the fair share of broker 1",
+        stage=stage, detail="disk 14 % above the fair share of broker 1",
     )  # fmt: skip
 
 
@@ -248,7 +248,7 @@ def a_run() -> RunView:
     return RunView(
         id="1121-0102-ab", intent="balance", phase="running", started_at_ms=now_ms() - 600_000, does=("9 moves", "3 replica list changes"), moves_total=12, moves_verified=5, moves_in_flight=3,
         bytes_total=48_000_000_000, bytes_left=20_000_000_000, bytes_per_s=52_000_000, seconds_left=385,
-        throttle_bytes_per_s=60_000_000, sentence="Moving 3 partitions", moves=tuple(move(n) for n in (7, 19, 31)),
+        throttle_bytes_per_s=60_000_000, detail="Moving 3 partitions", moves=tuple(move(n) for n in (7, 19, 31)),
     )  # fmt: skip
 
 
@@ -273,11 +273,11 @@ def a_view(**changes: object) -> View:
     base = {
         "version": 1, "name": "shop", "instance": "ballast-7d9f-x2", "started_at_ms": now_ms() - 86_400_000,
         "role": Role.LEADER, "mode": "auto", "figures": figures(),
-        "balance": BalanceView(verdict="balanced", sentence="Every resource is within its range."),
+        "balance": BalanceView(verdict="balanced", detail="Every resource is within its range."),
         "permissions": tuple(permission(k) for k in ("elections", "replica_list_changes", "moves", "repair")),
         "checks": {
-            "observe": CheckReport(sentence="6 brokers up, 60 partitions; preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
-            "leaders": CheckReport(sentence="Preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
+            "observe": CheckReport(detail="6 brokers up, 60 partitions; preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
+            "leaders": CheckReport(detail="Preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
         },
         "history_problem": "",
         "history": (

@@ -88,7 +88,7 @@ def first_broker(**changes: Any) -> Figures:
             "2 log dirs of broker 1 report errors",
             "bad",
         ),
-        ({"balance": BalanceView(verdict="unbalanced", sentence="Proposed plan.")}, "Cluster is unbalanced", "warn"),
+        ({"balance": BalanceView(verdict="unbalanced", detail="Proposed plan.")}, "Cluster is unbalanced", "warn"),
         ({"run": a_run()}, "Moving 3 partitions", "none"),
         ({"figures": None, "outage": an_outage()}, "Cluster unreachable since 21 Nov 2026, 12:00", "bad"),
         ({"outage": an_outage()}, "Cluster unreachable since 21 Nov 2026, 12:00", "bad"),
@@ -313,7 +313,7 @@ def test_names_from_the_cluster_are_text_and_never_markup(show: Show, open_page:
     """A topic, a reason or a name that looks like HTML is shown as it is."""
     evil = '<img src=x onerror="document.title=1">'
     run = a_run()
-    run = replace(run, intent=evil, sentence=evil, moves=tuple(replace(m, topic=evil, reason=evil) for m in run.moves))
+    run = replace(run, intent=evil, detail=evil, moves=tuple(replace(m, topic=evil, detail=evil) for m in run.moves))
     url, _, _ = show(a_view(name=evil, run=run, pause=Pause(by=evil, since_ms=0, reason=evil)))
     page = open_page(url)
     expect(page.locator("#now")).to_contain_text(evil)
@@ -327,8 +327,8 @@ def test_it_fits_every_screen(show: Show, open_page: Open, width: int, height: i
     """Nothing sticks out sideways, and text is readable against its ground in both themes."""
     view = a_view(
         run=a_run(), plans=(a_plan(),), figures=figures(displaced=True),
-        others=(Other(code="cruise-control", sentence="Cruise Control is installed here.", blocking=True),),
-        permissions=(permission("moves", code="foreign-activity", sentence="Waiting for another balancer or reassignment: Cruise Control is installed here."),),
+        others=(Other(code="cruise-control", detail="Cruise Control is installed here.", blocking=True),),
+        permissions=(permission("moves", code="foreign-activity", detail="Waiting for another balancer or reassignment: Cruise Control is installed here."),),
     )  # fmt: skip
     url, _, _ = show(view)
     page = open_page(url, width=width, height=height, scheme=scheme)
@@ -391,7 +391,7 @@ def test_without_a_token_file_the_page_is_read_only(serve: Callable[..., Any], o
     expect(page.locator("#what")).to_contain_text("web.token_file")
     answer = page.request.post(daemon.url + "/api/v1/actions/pause", data={"by": "Ada"})
     assert answer.status == 403
-    assert "read-only" in answer.json()["error"]
+    assert "read-only" in answer.json()["detail"]
 
 
 def test_a_topics_page_has_the_lag_of_each_partition(serve: Callable[..., Any], open_page: Open) -> None:
@@ -567,7 +567,7 @@ def test_plans_are_asked_for_with_a_button(show: Show, open_page: Open, button: 
     expect(page.get_by_role("dialog")).to_be_hidden()
     (request,) = asked
     assert (request.kind, dict(request.body)) == ("plan", body)
-    board.publish(answers=(Answer(request=request.id, sentence="No plan is needed.", ok=True, at_ms=now_ms()),))
+    board.publish(answers=(Answer(request=request.id, detail="No plan is needed.", ok=True, at_ms=now_ms()),))
     expect(page.locator("#answers")).to_have_text("No plan is needed.")
 
 
@@ -587,7 +587,7 @@ def test_a_drained_broker_is_shown_and_its_drain_ended_with_a_button(show: Show,
 def test_a_plan_that_was_approved_says_by_whom(show: Show, open_page: Open) -> None:
     """On every replica's page, while guards hold it back; past runs that Ballast may not read are told."""
     plan = replace(a_plan(pending_approval=False), approved_by="Ada")
-    held = (permission("moves", code="unsettled", sentence="Waiting for replicas to be in sync."),)
+    held = (permission("moves", code="unsettled", detail="Waiting for replicas to be in sync."),)
     view = a_view(mode="approve", plans=(plan,), permissions=held, history=(), history_problem="Not allowed.")
     url, _, _ = show(view)
     page = open_page(url)
@@ -614,7 +614,7 @@ def test_a_countdown_closes_nothing_that_a_user_has_opened(show: Show, open_page
     """The reason why a plan is blocked counts on in its place, under a list of changes that stays open."""
 
     def held(seconds: int) -> tuple[Permission, ...]:
-        return (permission("moves", code="unsettled", sentence=f"A broker came or went; {seconds} s to wait."),)
+        return (permission("moves", code="unsettled", detail=f"A broker came or went; {seconds} s to wait."),)
 
     url, board, _ = show(a_view(mode="approve", plans=(a_real_plan(),), permissions=held(60)))
     page = open_page(url)
@@ -760,7 +760,7 @@ def test_no_column_is_cut_on_a_telephone(show: Show, open_page: Open, address: s
 def test_each_check_carries_its_age_and_is_greyed_once_it_tells_no_more(show: Show, open_page: Open) -> None:
     """A check of an earlier cluster says so; in an outage nothing reassuring of before is left."""
     before = now_ms() - 300_000
-    said = CheckReport(sentence="Preferred leaders OK.", at_ms=before, duration_s=0.1, reading_ms=before)
+    said = CheckReport(detail="Preferred leaders OK.", at_ms=before, duration_s=0.1, reading_ms=before)
     url, board, _ = show(a_view(checks={"leaders": said}, changed_at_ms=before))
     page = open_page(url)
     line = page.locator("#checks li[data-check='leaders']")
@@ -789,7 +789,7 @@ def test_the_headline_names_several_brokers_as_several(show: Show, open_page: Op
 
 def test_times_in_sentences_are_those_of_the_page(show: Show, open_page: Open) -> None:
     """One way to write a time: the browser's own, in what the daemon says as well."""
-    held = replace(permission("moves"), allowed=False, code="paused", sentence="Paused since 2026-11-21 12:00 UTC.")
+    held = replace(permission("moves"), allowed=False, code="paused", detail="Paused since 2026-11-21 12:00 UTC.")
     url, _, _ = show(a_view(permissions=(held,)))
     page = open_page(url)
     expect(page.locator("#permissions")).to_contain_text(re.compile(r"Paused since 21 Nov 2026, \d\d:\d\d\."))

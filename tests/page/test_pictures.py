@@ -76,11 +76,11 @@ def test_the_pictures_of_the_page(
     view = a_view(
         mode="approve",
         figures=figures,
-        balance=BalanceView(verdict="unbalanced", sentence=f"Proposed plan: {', '.join(plan.does)}."),
+        balance=BalanceView(verdict="unbalanced", detail=f"Proposed plan: {', '.join(plan.does)}."),
         permissions=permissions(
             DaemonPolicy(mode=Mode.APPROVE), Situation(now_ms=MOMENT_MS, role=Role.LEADER, reading_age_s=3)
         ),
-        checks={n: CheckReport(sentence=text, at_ms=MOMENT_MS - 3000, duration_s=0.1) for n, text in said.items()},
+        checks={n: CheckReport(detail=text, at_ms=MOMENT_MS - 3000, duration_s=0.1) for n, text in said.items()},
         plans=(plan,),
         series=a_day(),
     )

@@ -188,7 +188,7 @@ class Alice:
 
         def told() -> bool:
             gaps = (daemon.status.get("cluster") or {}).get("gaps", [])
-            said = [*daemon.messages(), *(f"{g['subject']}: {g['missing']} missing ({g['reason']})" for g in gaps)]
+            said = [*daemon.messages(), *(f"{g['subject']}: {g['missing']} missing ({g['detail']})" for g in gaps)]
             return any(re.search(words, sentence) for sentence in said)
 
         until(f"a sentence that names {missing}", told, [daemon], 240)

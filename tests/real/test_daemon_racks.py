@@ -69,7 +69,7 @@ def checks(daemon: Daemon) -> float:
 
 def said(daemon: Daemon) -> str:
     """What repair said last."""
-    return str(((daemon.status.get("checks") or {}).get("repair") or {}).get("sentence", ""))
+    return str(((daemon.status.get("checks") or {}).get("repair") or {}).get("detail", ""))
 
 
 def is_settled(daemon: Daemon) -> bool:

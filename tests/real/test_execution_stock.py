@@ -327,11 +327,11 @@ def test_clean_takes_what_the_stock_tool_left_and_nothing_else(at: Scene) -> Non
     at.change(ConfigChange(ConfigResource("topic", "stockempty"), "leader.replication.throttled.replicas", "set", ""))
     told = json.loads(at.finish("throttles", "--output", "json"))["throttles"]
     shown = json.loads(at.finish("status", "--output", "json"))["throttles"]
-    assert {(t["resourceType"], t["resourceName"], t["key"], t["stale"], t["why"]) for t in shown} == {
-        (t["resourceType"], t["resourceName"], t["key"], t["stale"], t["why"]) for t in told
+    assert {(t["resourceType"], t["resourceName"], t["key"], t["stale"], t["detail"]) for t in shown} == {
+        (t["resourceType"], t["resourceName"], t["key"], t["stale"], t["detail"]) for t in told
     }
     assert "stockempty" not in {t["resourceName"] for t in told}
-    why = {(t["resourceName"], t["key"]): t["why"] for t in told if t["stale"]}
+    why = {(t["resourceName"], t["key"]): t["detail"] for t in told if t["stale"]}
     assert "no replica of stockstale2 is moving" in why["stockstale2", "leader.replication.throttled.replicas"]
     out = json.loads(at.finish("throttles", "--clean", "--yes", "--output", "json"))
     assert {"stockstale2", "stockempty", "1", "2"} <= {r["resourceName"] for r in out["removed"]}

@@ -547,8 +547,8 @@ def test_a_run_whose_journal_gets_a_hanging_transaction_ends_and_restores_what_i
         assert (result["status"], result["throttlesToRestore"]) == ("done", [])
         becomes(lambda: s.throttles("t"), own(s))
         (note,) = [e for e in events(out) if e.get("code") == "journal-not-read"]
-        assert f"A transaction in {JOURNAL_TOPIC} does not end." in str(note["text"])
-        assert "kafka-transactions.sh abort" in str(note["text"])
+        assert f"A transaction in {JOURNAL_TOPIC} does not end." in str(note["detail"])
+        assert "kafka-transactions.sh abort" in str(note["detail"])
         said = s.told("runs")
         assert f"A transaction in {JOURNAL_TOPIC} has not ended" in said
         assert "kafka-transactions.sh abort" in said

@@ -48,7 +48,7 @@ def test_a_command_obeys_the_page_of_a_standby_which_tells_what_it_answered(at: 
             said = until(
                 lambda: [a for a in daemon.status.get("answers", []) if a["request"] == request], f"answer to {request}"
             )
-            return said[0]["ok"], said[0]["sentence"]
+            return said[0]["ok"], said[0]["detail"]
 
         until(lambda: daemon.role == "standby", "the daemon stands by")
         assert answered(post(daemon, "pause")) == (

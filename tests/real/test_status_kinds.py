@@ -113,7 +113,7 @@ def test_without_zookeeper_an_old_cluster_says_what_it_hides(zk23: Sandbox) -> N
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
     gaps = json.loads(done.stdout)["gaps"]
     assert [g["missing"] for g in gaps] == ["reassignments in progress"]
-    assert "--zookeeper" in gaps[0]["reason"]
+    assert "--zookeeper" in gaps[0]["detail"]
 
 
 def test_the_controller_dies_and_the_next_one_answers(own_cluster: Callable[..., Sandbox]) -> None:

@@ -33,7 +33,7 @@ def document_of(event: events.RunEvent) -> Document | None:
         case events.Progressed(progress):
             found = _progress(progress)
         case RunNote(code):
-            found = runs.RunNote(code=code, parameters=event.parameters, text=str(event))
+            found = runs.RunNote(code=code, parameters=event.parameters, detail=str(event))
         case events.RunEnded(result):
             found = _run_end(result)
         case events.Performing():

@@ -209,7 +209,7 @@ def test_what_a_broker_did_not_tell_is_unknown_everywhere() -> None:
     document = as_json(cluster_status(silent))
     entry = document["brokers"][1]
     assert entry["replicaBytes"] is entry["diskUsedBytes"] is entry["diskTotalBytes"] is entry["host"] is None
-    assert document["gaps"] == [{"subject": "broker 2", "missing": "log dirs", "reason": "the broker is down"}]
+    assert document["gaps"] == [{"subject": "broker 2", "missing": "log dirs", "detail": "the broker is down"}]
     assert document["needsAttention"] is True
     text = drawn(silent, width=200)
     line = next(line for line in text.splitlines() if line.split()[:2] == ["2", "down"])

@@ -68,7 +68,7 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
                 holder=None if held is None else _lock_document(*held),
                 runs=[_figures(r) for r in found],
                 skipped=[
-                    SkippedRun(id=run_id, code=why.code, parameters=why.parameters, why=str(why))
+                    SkippedRun(id=run_id, code=why.code, parameters=why.parameters, detail=str(why))
                     for run_id, why in history.skipped.items()
                 ],
             )

@@ -126,7 +126,7 @@ class ThrottleSetting(Part):
     key: str
     value: str
     stale: bool
-    why: str
+    detail: str
 
 
 class OtherBalancer(Part):
@@ -163,7 +163,7 @@ class Gap(Part):
 
     subject: str
     missing: str
-    reason: str
+    detail: str
 
 
 class Status(Document):
@@ -363,7 +363,7 @@ class Throttle(Part):
     set_by_ballast: bool
     set_by_hand: bool
     """Set with ``ballast throttles set``."""
-    why: str
+    detail: str
 
 
 class Throttles(Document):

@@ -43,8 +43,8 @@ class SkippedRun(Part):
     id: str
     code: str
     parameters: Parameters
-    """The figures of ``why``."""
-    why: str
+    """The figures of ``detail``."""
+    detail: str
 
 
 class Runs(Document):
@@ -203,8 +203,8 @@ class RunNote(Document):
     kind: Literal["RunNote"] = "RunNote"
     code: str
     parameters: Parameters
-    """The figures of ``text``."""
-    text: str
+    """The figures of ``detail``."""
+    detail: str
 
 
 class MovesEnded(Part):

@@ -92,7 +92,7 @@ class DriverRunController:
             elections_total=len(plan.elections),
             bytes_total=plan.known_bytes,
             bytes_left=plan.known_bytes,
-            sentence="Writing the plan into the journal",
+            detail="Writing the plan into the journal",
         )
 
         def carry(driver: Driver) -> None:
@@ -107,7 +107,7 @@ class DriverRunController:
         found = driver.open_runs()
         if not found and not throttles_to_restore(self._parts.journal.read()):
             return None
-        begun = replace(run_view(found[0]), sentence="Resuming the run") if found else self._settling()
+        begun = replace(run_view(found[0]), detail="Resuming the run") if found else self._settling()
         self._begin(self._resume_all, driver, begun)
         return found[0].id if found else None
 
@@ -214,7 +214,7 @@ class DriverRunController:
             intent="remove throttles of earlier runs",
             phase="settling",
             started_at_ms=self._parts.clock.now_ms(),
-            sentence="Removing throttles of earlier runs",
+            detail="Removing throttles of earlier runs",
         )
 
     def _new_driver(self) -> Driver:

@@ -85,11 +85,11 @@ class JournalReader:
         """Publish how far the run in progress has come; elsewhere what the journal tells of the one that another process carries out."""
         run = self.access.unfinished_run()
         if run is not None and (why := self.runs.why_held_by_mode()):
-            run = replace(run, sentence=f"{run.sentence}; no further move begins, since {why}")
+            run = replace(run, detail=f"{run.detail}; no further move begins, since {why}")
         role = self.board.view.role
         elsewhere = self.view.open if role is not Role.LEADER and self.access.current() is None else None
         if elsewhere and role is Role.OBSERVER:
-            elsewhere = replace(elsewhere, sentence="Open in the journal: a process in mode approve or auto adopts it")
+            elsewhere = replace(elsewhere, detail="Open in the journal: a process in mode approve or auto adopts it")
         view = self.board.view
         if (run, elsewhere) != (view.run, view.run_elsewhere):
             begins = (run or elsewhere) is not None and (view.run or view.run_elsewhere) is None
@@ -103,7 +103,7 @@ class JournalReader:
             return f"Run {elsewhere.id} is open in the journal; observe mode leaves it as it is."
         if elsewhere:
             return f"Run {elsewhere.id} is carried out by {self.board.view.lock.holder or 'another process'}."
-        return f"Run {run.id}: {run.sentence}." if run else "Nothing is being carried out."
+        return f"Run {run.id}: {run.detail}." if run else "Nothing is being carried out."
 
     def tell_loss(self, lost: JournalLost) -> None:
         """Say once, where people look, that the journal is not what was written to it."""

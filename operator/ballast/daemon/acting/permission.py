@@ -126,7 +126,7 @@ def permission(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Permiss
     mode = policy.mode_of(kind)
     reason = next(_objections(kind, mode, policy, at), PermissionReason("allowed"))
     code = reason.code.partition("/")[0]
-    return Permission(kind=kind.value, mode=mode.value, allowed=code == "allowed", code=code, sentence=str(reason))
+    return Permission(kind=kind.value, mode=mode.value, allowed=code == "allowed", code=code, detail=str(reason))
 
 
 def permissions(policy: DaemonPolicy, at: Situation) -> tuple[Permission, ...]:
@@ -141,7 +141,7 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
     if mode is Mode.OBSERVE:
         yield PermissionReason("observe-only", {"kind": kind.value})
     if at.outage is not None:
-        yield PermissionReason("no-reading/outage", {"since_ms": at.outage.since_ms, "why": at.outage.sentence})
+        yield PermissionReason("no-reading/outage", {"since_ms": at.outage.since_ms, "why": at.outage.detail})
     if at.reading_age_s is None:
         yield PermissionReason("no-reading")
     elif at.reading_age_s > policy.caution.max_reading_age_s:
@@ -158,7 +158,7 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
         yield PermissionReason("paused", {"by": pause.by, "since_ms": pause.since_ms, "reason": pause.reason})
     if at.run is not None:
         yield PermissionReason("run-in-progress", {"run": at.run})
-    yield from (PermissionReason("foreign-activity", {"what": other.sentence}) for other in at.others if other.blocking)
+    yield from (PermissionReason("foreign-activity", {"what": other.detail}) for other in at.others if other.blocking)
     # Repair is what brings replicas back into sync; everything else waits for them.
     if at.quiet_reason and kind is not ActionKind.REPAIR:
         yield PermissionReason("replicas-not-in-sync", {"why": at.quiet_reason})

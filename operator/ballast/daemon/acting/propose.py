@@ -134,7 +134,7 @@ class Proposals:
         self.publish()
         if not self._may_start(proposal):
             self.refused(kind.value, verdict.code)
-            return f"Proposed plan: {outline(plan)}. {verdict.sentence}"
+            return f"Proposed plan: {outline(plan)}. {verdict.detail}"
         if self._wants_approval(proposal):
             return _waits(proposal)
         return (
@@ -160,7 +160,7 @@ class Proposals:
             if not self._wants_approval(proposal) and not held:
                 return self.start(proposal)
         waits = [p for p in self.list_proposals() if p.approved_by and not self._may_start(p)]
-        said = [f"{p.id} has to wait: {self.permissions.of(p.kind).sentence}" for p in waits]
+        said = [f"{p.id} has to wait: {self.permissions.of(p.kind).detail}" for p in waits]
         if waiting := [p.id for p in self.list_proposals() if self._wants_approval(p)]:
             said.append(f"Waiting for approval: {', '.join(waiting)}.")
         return " ".join(said) or "No pending action."
@@ -429,7 +429,7 @@ def _move_view(move: Move) -> MoveView:
         size_bytes=move.size_bytes if move.size_bytes != UNKNOWN else None,
         copied_bytes=0,
         stage="planned",
-        reason=str(move.reason),
+        detail=str(move.reason),
     )
 
 

@@ -53,7 +53,7 @@ def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunV
         bytes_per_s=progress.bytes_per_s if progress else None,
         seconds_left=progress.left_s if progress else None,
         throttle_bytes_per_s=_lowest_rate(run),
-        sentence=_sentence(run, flying, note),
+        detail=_sentence(run, flying, note),
         moves=tuple(_move(m) for m in flying[:SHOWN_MOVES]),
     )
 
@@ -149,7 +149,7 @@ def _sentence(run: Run, flying: list[MoveRun], note: str) -> str:
     if run.verdicts:
         return f"Held back: {run.verdicts[0]}"
     if run.elections and not run.moves:
-        return f"Holding {human_elections(len(run.elections), unclean=run.unclean)}"
+        return f"Running {human_elections(len(run.elections), unclean=run.unclean)}"
     return note or "Looking"
 
 
@@ -162,5 +162,5 @@ def _move(m: MoveRun) -> MoveView:
         size_bytes=total_of([m]),
         copied_bytes=done_of(m),
         stage=m.stage.code,
-        reason=m.detail or str(m.move.reason),
+        detail=m.detail or str(m.move.reason),
     )

@@ -43,7 +43,7 @@ class CheckResult(StrEnum):
 class CheckReport:
     """How one kind of check went last time, in one sentence."""
 
-    sentence: str
+    detail: str
     at_ms: int
     duration_s: float
     result: CheckResult = CheckResult.OK
@@ -72,7 +72,7 @@ class Permission:
     mode: str
     allowed: bool
     code: str
-    sentence: str
+    detail: str
 
     def may_start(self, *, approved: bool) -> bool:
         """May it start now?  A cool-down, which is the last reason of all, holds only what no person approved."""
@@ -84,7 +84,7 @@ class Other:
     """Another balancer of this cluster, or a foreign reassignment."""
 
     code: str
-    sentence: str
+    detail: str
     blocking: bool
     """Ballast starts nothing while this lasts."""
 
@@ -101,7 +101,7 @@ class MoveView:
     """None where no broker said it."""
     copied_bytes: int
     stage: str
-    reason: str
+    detail: str
 
 
 SETTLING: Final = "throttles"
@@ -115,8 +115,8 @@ class SkippedRun:
     id: str
     code: str
     parameters: Mapping[str, Any]
-    """The figures of ``why``."""
-    why: str
+    """The figures of ``detail``."""
+    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class RunView:
     """None until two readings tell one."""
     seconds_left: float | None = None
     throttle_bytes_per_s: int | None = None
-    sentence: str = ""
+    detail: str = ""
     moves: tuple[MoveView, ...] = ()
     """The ones in progress, at most a page of them."""
 
@@ -201,7 +201,7 @@ class Answer:
 
     request: str
     """The id that the API gave for it."""
-    sentence: str
+    detail: str
     ok: bool
     at_ms: int
 
@@ -212,7 +212,7 @@ class Outage:
 
     code: str
     """``unreachable``, ``access-denied`` or ``refused``."""
-    sentence: str
+    detail: str
     since_ms: int
     """When reading it first failed."""
 
@@ -234,7 +234,7 @@ class BalanceView:
 
     verdict: str = "unknown"
     """``unknown``, ``balanced``, ``unbalanced`` (a plan would help) or ``stuck`` (out of range, and no plan helps)."""
-    sentence: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +341,7 @@ class Board:
 
     def tell(self, request: str, sentence: str, *, ok: bool, at_ms: int) -> None:
         """Show what came of a request to the person who made it."""
-        answer = Answer(request=request, sentence=sentence, ok=ok, at_ms=at_ms)
+        answer = Answer(request=request, detail=sentence, ok=ok, at_ms=at_ms)
         self.update(lambda view: {"answers": (*view.answers, answer)[-ANSWERS_KEPT:]})
 
     def load_answers(self, kept: tuple[Answer, ...]) -> None:

@@ -113,7 +113,7 @@ class Observer:
         since_ms = before.since_ms if before else self.clock.now_ms()
         # Plans first: the page of an outage offers none.
         self.proposals.drop_all("the cluster cannot be read")
-        self.board.publish(outage=Outage(code=code, sentence=failure.message, since_ms=since_ms))
+        self.board.publish(outage=Outage(code=code, detail=failure.message, since_ms=since_ms))
         self.permissions.publish()
 
     def _absences(self) -> tuple[Absence, ...]:

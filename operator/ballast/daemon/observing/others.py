@@ -37,18 +37,18 @@ def find(
 def _judge(other: OtherBalancer, state: ClusterState, ignore: Collection[str]) -> Other:
     if other.id == "controller":
         often = f"holds preferred elections itself every {human_time(controller_interval_s(state))}"
-        return Other(code=other.id, sentence=f"The controller {often}: {other.evidence}.", blocking=False)
+        return Other(code=other.id, detail=f"The controller {often}: {other.evidence}.", blocking=False)
     if other.id not in IGNORABLE:
         sentence = (
             f"This is Amazon MSK ({other.evidence}): brokers of its Express type rebalance by themselves, which Kafka's "
             "protocol does not say; keep Ballast in observe there."
         )
-        return Other(code=other.id, sentence=sentence, blocking=False)
+        return Other(code=other.id, detail=sentence, blocking=False)
     sentence = f"{other.name} is installed here: {other.evidence}."
     if other.id in ignore:
-        return Other(code=other.id, sentence=f"{sentence} The settings say to ignore it.", blocking=False)
+        return Other(code=other.id, detail=f"{sentence} The settings say to ignore it.", blocking=False)
     way = f"Set caution.ignore_others: [{other.id}] if it moves nothing."
-    return Other(code=other.id, sentence=f"{sentence} {way}", blocking=True)
+    return Other(code=other.id, detail=f"{sentence} {way}", blocking=True)
 
 
 def _foreign(foreign: tuple[TopicPartition, ...]) -> tuple[Other, ...]:
@@ -57,11 +57,11 @@ def _foreign(foreign: tuple[TopicPartition, ...]) -> tuple[Other, ...]:
     named = ", ".join(str(n) for n in foreign[:_NAMED]) + (" and others" if len(foreign) > _NAMED else "")
     what = "A reassignment" if len(foreign) == 1 else f"{len(foreign)} reassignments"
     sentence = f"{what} that Ballast did not start: {named}."
-    return (Other(code="foreign-reassignment", sentence=sentence, blocking=True),)
+    return (Other(code="foreign-reassignment", detail=sentence, blocking=True),)
 
 
 def _list_cordoned(brokers: tuple[int, ...]) -> tuple[Other, ...]:
     if not brokers:
         return ()
     sentence = f"Log dirs of {human_brokers(brokers)} are cordoned: nothing new is placed there."
-    return (Other(code="cordoned", sentence=sentence, blocking=False),)
+    return (Other(code="cordoned", detail=sentence, blocking=False),)

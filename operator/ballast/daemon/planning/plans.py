@@ -114,11 +114,11 @@ class BalanceCheck:
         if began or self.reading.age_s() is None:
             return
         if proposed:
-            balance = BalanceView(verdict="unbalanced", sentence=f"Proposed plan: {outline(moves_plan)}.")
+            balance = BalanceView(verdict="unbalanced", detail=f"Proposed plan: {outline(moves_plan)}.")
         elif moves_plan.obstacles:
-            balance = BalanceView(verdict="stuck", sentence=f"{moves_plan.obstacles[0].detail}.")
+            balance = BalanceView(verdict="stuck", detail=f"{moves_plan.obstacles[0].detail}.")
         else:
-            balance = BalanceView(verdict="balanced", sentence="Every resource is within its range.")
+            balance = BalanceView(verdict="balanced", detail="Every resource is within its range.")
         self.board.publish(balance=balance)
 
 

@@ -66,10 +66,10 @@ def healthy(view: View, *, now_ms: int, observe_s: float) -> Health:
     if view.role is Role.STOPPING:
         return Health(ok=False, sentence="The daemon is stopping.")
     if view.figures is None:
-        return Health(ok=False, sentence=view.outage.sentence if view.outage else "The cluster has not been read yet.")
+        return Health(ok=False, sentence=view.outage.detail if view.outage else "The cluster has not been read yet.")
     age_s = (now_ms - view.figures.taken_at_ms) / 1000
     if age_s > observe_s + FRESH_S:
-        why = f": {view.outage.sentence}" if view.outage else ""
+        why = f": {view.outage.detail}" if view.outage else ""
         return Health(ok=False, sentence=f"The newest reading of the cluster is {human_time(age_s)} old{why}")
     if view.lock.journal_readable is False:
         return Health(ok=False, sentence="The journal cannot be read.")

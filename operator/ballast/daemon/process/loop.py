@@ -173,7 +173,7 @@ class Loop:
         self.report(
             entry.check.name,
             CheckReport(
-                sentence=sentence,
+                detail=sentence,
                 at_ms=began_ms,
                 duration_s=ended_s - began_s,
                 result=result,

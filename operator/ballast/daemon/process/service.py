@@ -231,8 +231,8 @@ class Service:
         self.board.tell_check(name, report)
         self.metrics.checks.labels(name, report.result.value).inc()
         self.metrics.durations.labels(name).observe(report.duration_s)
-        if report.ok and (before is None or before.sentence != report.sentence):
-            log_event(log, report.sentence, check=name)
+        if report.ok and (before is None or before.detail != report.detail):
+            log_event(log, report.detail, check=name)
 
     def _web_parts(self) -> WebParts:
         web, board, clock = self.given.web, self.board, self.clock

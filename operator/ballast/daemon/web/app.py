@@ -247,4 +247,4 @@ def _probe(health: Health) -> Response:
 
 async def _refuse(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _json(RequestRefused(error=error.detail), status_code=error.status_code, headers=error.headers or {})
+    return _json(RequestRefused(detail=error.detail), status_code=error.status_code, headers=error.headers or {})

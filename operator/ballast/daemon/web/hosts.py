@@ -32,7 +32,7 @@ class KnownHosts:
         if scope["type"] != "http" or self._is_known(dict(scope["headers"]).get(b"host", b"").decode("latin-1")):
             await self._app(scope, receive, send)
             return
-        refusal = RequestRefused(error="The page does not answer under this name. Add it to web.hosts.")
+        refusal = RequestRefused(detail="The page does not answer under this name. Add it to web.hosts.")
         answer = Response(refusal.model_dump_json(), _MISDIRECTED, media_type="application/json")
         await answer(scope, receive, send)
 

@@ -17,8 +17,8 @@ from ballast.ports.journal import Corrupt, Record, read_record
 NOON_MS = 1_795_262_400_000  # 2026-11-21 12:00 UTC
 AUTO = DaemonPolicy(mode=Mode.AUTO)
 CALM = Situation(now_ms=NOON_MS, role=Role.LEADER, reading_age_s=5)
-FOREIGN = Other(code="foreign-reassignment", sentence="Another tool moves orders-0.", blocking=True)
-HARMLESS = Other(code="msk", sentence="This is MSK.", blocking=False)
+FOREIGN = Other(code="foreign-reassignment", detail="Another tool moves orders-0.", blocking=True)
+HARMLESS = Other(code="msk", detail="This is MSK.", blocking=False)
 
 
 def code(kind: ActionKind, policy: DaemonPolicy, situation: Situation) -> str:
@@ -48,7 +48,7 @@ def test_each_guard_refuses_with_its_own_word(situation: Situation, expected: st
     assert verdict.code == expected
     assert expected in CODES
     assert verdict.allowed is (expected == "allowed")
-    assert verdict.sentence.endswith(".")
+    assert verdict.detail.endswith(".")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_each_guard_refuses_with_its_own_word(situation: Situation, expected: st
 )
 def test_another_process_is_named_only_where_one_is_known(role: Role, holder: str, told: str) -> None:
     """After an outage of the journal the lock may be free, or this process's own until its old lease expires."""
-    assert permission(ActionKind.MOVES, AUTO, replace(CALM, role=role, lock_holder=holder)).sentence == told
+    assert permission(ActionKind.MOVES, AUTO, replace(CALM, role=role, lock_holder=holder)).detail == told
 
 
 def test_repair_does_not_wait_for_replicas_to_be_in_sync() -> None:
@@ -90,7 +90,7 @@ def test_windows_caps_and_cool_down_are_per_kind() -> None:
     policy = replace(
         AUTO, actions=Actions(moves=ActionPolicy(windows=(window,)), elections=ActionPolicy(per_day=2, cool_down_s=60))
     )
-    assert "2026-11-22 01:00 UTC" in permission(ActionKind.MOVES, policy, CALM).sentence
+    assert "2026-11-22 01:00 UTC" in permission(ActionKind.MOVES, policy, CALM).detail
     used = Acts().add_start(NOON_MS, "a").add_start(NOON_MS, "b")
     at = replace(CALM, acts={ActionKind.ELECTIONS: used})
     assert code(ActionKind.ELECTIONS, policy, at) == "cap-reached"
@@ -112,7 +112,7 @@ def test_what_a_person_approved_waits_for_no_cool_down_and_for_everything_else(k
         False,
         True,
     )
-    assert "approve" in verdict.sentence
+    assert "approve" in verdict.detail
     capped = replace(cooling, acts={kind: cooling.acts[kind].add_start(NOON_MS, "b")})
     for otherwise in (capped, replace(cooling, pause=Pause(by="Ada", since_ms=NOON_MS)), replace(cooling, run="r1")):
         assert not permission(kind, policy, otherwise).may_start(approved=True)

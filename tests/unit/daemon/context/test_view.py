@@ -12,8 +12,8 @@ from ballast.daemon.context.view import Answer, Board, CheckReport, CheckResult,
 
 MEANWHILE_S = 0.2
 """In which the other thread surely begins; where it does not, the test passes without showing anything."""
-TOLD = Answer(request="first", sentence="yes", ok=True, at_ms=1)
-REPORT = CheckReport(result=CheckResult.OK, sentence="Fine.", at_ms=1, duration_s=0.1)
+TOLD = Answer(request="first", detail="yes", ok=True, at_ms=1)
+REPORT = CheckReport(result=CheckResult.OK, detail="Fine.", at_ms=1, duration_s=0.1)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_balancers_are_known_by_their_topics_and_settings() -> None:
     """Cruise Control, Strimzi's, Confluent's, MSK; what moves data blocks until it is told to be ignored."""
     assert codes(cluster("__CruiseControlMetrics")) == {"cruise-control": True}
     (strimzi,) = find(cluster("strimzi.cruisecontrol.metrics"))
-    assert "Strimzi's Cruise Control" in strimzi.sentence
+    assert "Strimzi's Cruise Control" in strimzi.detail
     assert codes(cluster("__CruiseControlMetrics"), ignore=["cruise-control"]) == {"cruise-control": False}
     assert codes(cluster(confluent_balancer_enable="true")) == {"confluent-balancer": True}
     assert codes(cluster("_confluent_balancer_api_state", confluent_balancer_enable="false")) == {}
@@ -63,7 +63,7 @@ def test_cordoned_brokers_are_named_in_the_singular_and_the_plural() -> None:
     """Broker 1, or brokers 1, 2."""
     one = cluster(cordoned=True)
     both = replace(one, brokers=tuple(replace(b, log_dirs=one.brokers[0].log_dirs) for b in one.brokers))
-    told = [found.sentence for state in (one, both) for found in find(state)]
+    told = [found.detail for state in (one, both) for found in find(state)]
     assert told == [
         f"Log dirs of {named} are cordoned: nothing new is placed there." for named in ("broker 1", "brokers 1, 2")
     ]

@@ -102,7 +102,7 @@ def test_a_bug_in_one_check_leaves_the_others_alone(caplog: pytest.LogCaptureFix
     )
     loop.pass_once()
     assert ran == ["good"]
-    assert "ZeroDivisionError" in reports["bad"].sentence
+    assert "ZeroDivisionError" in reports["bad"].detail
     assert (reports["bad"].result, reports["good"].result) == (CheckResult.BUG, CheckResult.OK)
     assert "Traceback" in caplog.text
 
@@ -215,7 +215,7 @@ def test_what_fails_while_another_check_waits_sleeps_on_a_rising_delay() -> None
 
 def test_healthy_wants_a_reading() -> None:
     """Before the first reading, with its reason; a process that stops is neither healthy nor ready."""
-    view = View(outage=Outage(code="unreachable", sentence="No broker answers.", since_ms=0))
+    view = View(outage=Outage(code="unreachable", detail="No broker answers.", since_ms=0))
     assert healthy(view, now_ms=0, observe_s=15).sentence == "No broker answers."
     assert not healthy(View(role=Role.STOPPING), now_ms=0, observe_s=15).ok
     assert not ready(View(role=Role.STOPPING)).ok

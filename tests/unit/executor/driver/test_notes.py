@@ -48,7 +48,7 @@ def test_a_note_is_printed_with_its_code_and_figures() -> None:
     told = RunNote("journal-not-replicated", {"topic": "t", "outcome": REFUSED})
     printed = document_of(told)
     assert isinstance(printed, documents.RunNote)
-    assert (printed.code, printed.text) == (told.code, str(told))
+    assert (printed.code, printed.detail) == (told.code, str(told))
     assert printed.parameters["topic"] == "t"
     assert printed.parameters["outcome"]["code"] == "POLICY_VIOLATION"
 

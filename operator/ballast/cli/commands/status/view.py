@@ -84,7 +84,7 @@ def document(status: ClusterStatus) -> documents.Status:
                 key=t.setting.key,
                 value=t.value,
                 stale=t.stale,
-                why=t.why,
+                detail=t.why,
             )
             for t in status.throttles
         ],
@@ -97,7 +97,7 @@ def document(status: ClusterStatus) -> documents.Status:
             state=status.journal,
             begun_at=None if status.journal_begun_ms is None else moment(status.journal_begun_ms),
         ),
-        gaps=[documents.Gap(subject=g.subject, missing=g.missing, reason=g.reason) for g in status.gaps],
+        gaps=[documents.Gap(subject=g.subject, missing=g.missing, detail=g.reason) for g in status.gaps],
     )
 
 

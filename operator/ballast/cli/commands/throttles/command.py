@@ -130,7 +130,7 @@ def _document(s: FoundThrottle) -> Throttle:
         stale=s.stale,
         set_by_ballast=s.in_ledger,
         set_by_hand=s.set_by_hand,
-        why=s.why,
+        detail=s.why,
     )
 
 

@@ -86,7 +86,7 @@ class Gap(Part):
 
     subject: str
     missing: str
-    reason: str
+    detail: Annotated[str, Field(validation_alias="reason")]
 
 
 class Cluster(Part):

@@ -19,7 +19,7 @@ class Move(Part):
     size_bytes: int | None
     copied_bytes: int
     stage: str
-    reason: str
+    detail: str
 
 
 class Run(Part):
@@ -49,7 +49,7 @@ class Run(Part):
     """Null until two readings show one."""
     seconds_left: float | None
     throttle_bytes_per_s: int | None
-    sentence: Text
+    detail: Text
     moves: list[Move]
     """The ones in progress, at most a page of them."""
 
@@ -107,8 +107,8 @@ class SkippedRun(Part):
     id: str
     code: str
     parameters: Parameters
-    """The figures of ``why``."""
-    why: str
+    """The figures of ``detail``."""
+    detail: str
 
 
 class DaemonRuns(Answer):

@@ -17,7 +17,7 @@ class Outage(Part):
     """The cluster cannot be read now; every figure is as old as the newest reading before."""
 
     code: Annotated[str, OneOf("unreachable", "access-denied", "refused")]
-    sentence: str
+    detail: str
     since_ms: Moment
     """When reading it first failed."""
 
@@ -39,14 +39,14 @@ class Permission(Part):
     mode: str
     allowed: bool
     code: str
-    sentence: str
+    detail: str
 
 
 class Other(Part):
     """Another balancer of this cluster, or a foreign reassignment."""
 
     code: str
-    sentence: str
+    detail: str
     blocking: bool
     """Ballast does not act while this lasts."""
 
@@ -82,13 +82,13 @@ class Balance(Part):
 
     verdict: Annotated[str, OneOf("unknown", "balanced", "unbalanced", "stuck")]
     """``unbalanced``: a plan would help; ``stuck``: out of range, and no plan helps."""
-    sentence: Text
+    detail: Text
 
 
 class Check(Part):
     """How one kind of check went last time, in one sentence."""
 
-    sentence: str
+    detail: str
     at_ms: Moment
     duration_s: float
     result: Annotated[str, OneOf(*(r.value for r in CheckResult))]
@@ -105,7 +105,7 @@ class Outcome(Part):
 
     request: str
     """The id that the API gave for it."""
-    sentence: str
+    detail: str
     ok: bool
     at_ms: Moment
 
@@ -181,4 +181,4 @@ class RequestRefused(Answer):
     """Why there is no other answer."""
 
     kind: Literal["RequestRefused"] = "RequestRefused"
-    error: str
+    detail: str

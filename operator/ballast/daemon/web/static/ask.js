@@ -33,7 +33,7 @@ async function send(kind, body) {
     body: JSON.stringify({ by: $("ask-by").value || undefined, ...body }),
   });
   const said = await answer.json().catch(() => ({}));
-  if (!answer.ok) return said.error || `Ballast answered ${answer.status}.`;
+  if (!answer.ok) return said.detail || `Ballast answered ${answer.status}.`;
   asked.add(said.request);
   if (status) drawAnswers(status);
   return null;
@@ -59,7 +59,7 @@ function drawAnswers(s) {
   const waiting = [...asked].some((id) => !s.answers.some((a) => a.request === id));
   const newest = mine[mine.length - 1];
   draw("answers", [newest, waiting], () => (waiting ? h("p", { class: "banner", "data-tone": "note" }, "Request sent; the next check carries it out.")
-    : newest ? h("p", { class: "banner", "data-tone": newest.ok ? "note" : "bad" }, newest.sentence) : null));
+    : newest ? h("p", { class: "banner", "data-tone": newest.ok ? "note" : "bad" }, newest.detail) : null));
 }
 
 const askCancel = (run) => ask({
@@ -78,7 +78,7 @@ const askRead = () => ask({
   title: "Token", text: "Reading this page needs a token. It stays in this tab.", yes: "Read", nameless: true,
   act: async () => {
     const answer = await fetch("/api/v1/settings", { headers: { Authorization: `Bearer ${$("ask-token").value}` } });
-    return answer.ok ? null : (await answer.json().catch(() => ({}))).error || `Ballast answered ${answer.status}.`;
+    return answer.ok ? null : (await answer.json().catch(() => ({}))).detail || `Ballast answered ${answer.status}.`;
   },
 });
 const askBalance = () => ask({

@@ -88,5 +88,5 @@ function partitionTable(partitions, lagged = false) {
 function moveTable(moves) {
   return table("Moves", [["partition"], ["from → to"], ["size", "n"], ["state"], ["reason"]], moves.map((m) => [
     partitionName(m), [brokerLinks(m.old), " → ", brokerLinks(m.new)], bytes(m.sizeBytes),
-    m.copiedBytes && m.sizeBytes ? `${m.stage} ${percent(Math.min(1, m.copiedBytes / m.sizeBytes))}` : m.stage, m.reason]));
+    m.copiedBytes && m.sizeBytes ? `${m.stage} ${percent(Math.min(1, m.copiedBytes / m.sizeBytes))}` : m.stage, m.detail]));
 }

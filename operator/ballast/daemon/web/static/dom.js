@@ -89,6 +89,6 @@ async function read(path) {
   const token = sessionStorage.getItem("token");
   const answer = await fetch(path, { cache: "no-store", headers: token ? { Authorization: `Bearer ${token}` } : {} });
   if (answer.ok) return answer.json();
-  const said = (await answer.json().catch(() => ({}))).error || `${path}: ${answer.status}`;
+  const said = (await answer.json().catch(() => ({}))).detail || `${path}: ${answer.status}`;
   throw Object.assign(new Error(said), { needsToken: answer.status === 401 });
 }

@@ -54,7 +54,7 @@ function verdict(s) {
   const c = s.cluster;
   if (s.outage) {
     const what = outages[s.outage.code] || "cluster cannot be read";
-    return ["bad", [`${capital(what)} since ${when(s.outage.since)}`], `${s.outage.sentence} ${c ? "All figures below are from before." : "It has not been read yet."}`];
+    return ["bad", [`${capital(what)} since ${when(s.outage.since)}`], `${s.outage.detail} ${c ? "All figures below are from before." : "It has not been read yet."}`];
   }
   if (!c) return ["none", ["Reading the cluster…"], "The first reading takes a few seconds."];
   const down = c.brokers.filter(missing);
@@ -72,13 +72,13 @@ function verdict(s) {
   if (dirs.length) return ["bad", [dirs.length > 1 ? `${plural(dirs.length, "log dir")} of ${brokersNamed(c.brokers.filter((b) => b.logDirErrors.length))} report errors`
     : `Log dir of broker ${dirs[0].id} ${dirs[0].error === "KAFKA_STORAGE_ERROR" ? "has failed" : "reports an error"}`], dirs.slice(0, 3).map((d) => `Broker ${d.id}, ${d.path || "unknown path"}: ${d.error}`).join("; ")];
   const run = s.run || s.runElsewhere;
-  if (run) return ["none", [run.sentence || "A reassignment is in progress"], `${named(run.intent)}: ${run.does.length ? `${run.does.join(", ")}; ` : ""}${reached(run)}.`];
+  if (run) return ["none", [run.detail || "A reassignment is in progress"], `${named(run.intent)}: ${run.does.length ? `${run.does.join(", ")}; ` : ""}${reached(run)}.`];
   if (c.underReplicated) return ["warn", [`${plural(c.underReplicated, "partition")} under-replicated`], "Replicas are catching up, or cannot."];
   const over = c.brokers.filter((b) => b.overThreshold);
   if (over.length) return ["warn", [`Leaders of ${brokersNamed(over)} are imbalanced`],
     `Worst: ${percent(Math.max(...over.map((b) => b.imbalanceRatio)))} of its preferred partitions led elsewhere; the threshold is ${percent(c.leaderImbalanceThresholdRatio)}.`];
-  if (s.balance.verdict === "unbalanced") return ["warn", ["Cluster is unbalanced"], s.balance.sentence];
-  if (s.balance.verdict === "stuck") return ["good", ["Cluster is as balanced as it can be"], s.balance.sentence];
+  if (s.balance.verdict === "unbalanced") return ["warn", ["Cluster is unbalanced"], s.balance.detail];
+  if (s.balance.verdict === "stuck") return ["good", ["Cluster is as balanced as it can be"], s.balance.detail];
   const where = `${plural(c.brokers.filter((b) => b.alive).length, "broker")}, all replicas in sync, all preferred leaders active.`;
   return s.balance.verdict === "balanced" ? ["good", ["Cluster is balanced"], where] : ["good", ["Cluster is healthy"], `${where} Its balance has not been checked yet.`];
 }
@@ -110,12 +110,12 @@ function lacking(c) {
   const groups = new Map();
   for (const gap of c.gaps) {
     if (silent.has(gap.subject)) continue;
-    const key = `${gap.missing} ${gap.reason}`;
+    const key = `${gap.missing} ${gap.detail}`;
     const group = groups.get(key);
     if (group) group.more += 1;
     else groups.set(key, { first: gap, more: 0 });
   }
-  return [...groups.values()].map(({ first, more }) => `Missing: ${first.missing} of ${first.subject}${more ? ` and ${more} more` : ""} (${first.reason})`);
+  return [...groups.values()].map(({ first, more }) => `Missing: ${first.missing} of ${first.subject}${more ? ` and ${more} more` : ""} (${first.detail})`);
 }
 
 function drawBanners(s) {
@@ -123,7 +123,7 @@ function drawBanners(s) {
   if (state() === "disconnected") list.push(["bad", "Connection to Ballast lost. What is shown is old; this page keeps trying."]);
   if (s.pause) list.push(["warn", `Paused by ${s.pause.by} since ${when(s.pause.since)}${s.pause.reason ? `: ${s.pause.reason}` : ""}. Nothing new starts.`]);
   if (s.settingsProblem) list.push(["bad", `The newest settings are not active: ${s.settingsProblem}`]);
-  for (const other of s.others) if (other.blocking) list.push(["warn", `Waiting for another balancer or reassignment: ${other.sentence}`]);
+  for (const other of s.others) if (other.blocking) list.push(["warn", `Waiting for another balancer or reassignment: ${other.detail}`]);
   if (s.cluster) list.push(...lacking(s.cluster).map((text) => ["warn", text]));
   if (s.throttlesToRestore && !s.run && !s.runElsewhere) list.push(["warn", `${plural(s.throttlesToRestore, "throttle")} set by Ballast not yet removed.`]);
   draw("banners", list, () => list.map(([tone, text]) => h("p", { class: "banner", "data-tone": tone }, text)));
@@ -310,13 +310,13 @@ function drawSeries(s) {
 function drawLists(s) {
   draw("permissions", s.permissions, () => s.permissions.length === 0 ? h("li", {}, "No data yet.") : s.permissions.map((x) => h("li", {},
     h("span", { class: "word" }, x.kind.replaceAll("_", " "), h("small", {}, x.mode)),
-    h("span", { class: "said" }, chip(x.allowed ? "good" : "warn", x.allowed ? "Allowed" : "Blocked"), x.allowed ? "" : ` ${local(x.sentence)}`))));
-  draw("others", s.others, () => s.others.map((o) => h("li", {}, h("span", { class: "word" }, o.code), h("span", { class: "said" }, o.sentence))));
+    h("span", { class: "said" }, chip(x.allowed ? "good" : "warn", x.allowed ? "Allowed" : "Blocked"), x.allowed ? "" : ` ${local(x.detail)}`))));
+  draw("others", s.others, () => s.others.map((o) => h("li", {}, h("span", { class: "word" }, o.code), h("span", { class: "said" }, o.detail))));
   // Housekeeping is shown only when it fails.
   const known = ["observe", "leaders", "repair", "balance", "act", "lock"].filter((name) => s.checks[name]);
   const checks = [...known, ...Object.keys(s.checks).filter((name) => !known.includes(name) && s.checks[name].result !== "ok")].map((name) => [name, s.checks[name]]);
-  draw("checks", checks.map(([n, t]) => [n, t.sentence, t.result, t.failures, t.stale, t.at]), () => checks.map(([name, t]) => h("li", { "data-tone": t.result === "ok" ? null : "bad", "data-check": name, "data-stale": t.stale || null },
-    h("span", { class: "word" }, name), h("span", { class: "said" }, t.stale === "outage" ? `Not known: ${outages[s.outage.code] || "cluster cannot be read"}.` : local(t.sentence),
+  draw("checks", checks.map(([n, t]) => [n, t.detail, t.result, t.failures, t.stale, t.at]), () => checks.map(([name, t]) => h("li", { "data-tone": t.result === "ok" ? null : "bad", "data-check": name, "data-stale": t.stale || null },
+    h("span", { class: "word" }, name), h("span", { class: "said" }, t.stale === "outage" ? `Not known: ${outages[s.outage.code] || "cluster cannot be read"}.` : local(t.detail),
       h("small", {}, t.stale ? "checked " : "", ago(t.at), t.stale === "earlier-reading" ? ", before the cluster changed" : ""),
       t.failures > 1 ? h("small", {}, `${t.failures} failures in a row`) : null))));
 }
@@ -324,7 +324,7 @@ function drawLists(s) {
 async function drawHistory() {
   const { runs, skipped, problem } = await read("/api/v1/history");
   draw("history", [runs, skipped, problem], () => problem ? h("p", { class: "empty" }, `Past runs are not known: ${problem}`) : [
-    skipped.map((r) => h("p", { class: "empty" }, `Run ${r.id} cannot be shown: ${r.why}`)),
+    skipped.map((r) => h("p", { class: "empty" }, `Run ${r.id} cannot be shown: ${r.detail}`)),
     runs.length === 0 ? (skipped.length ? null : h("p", { class: "empty" }, "No run has ended yet.")) :
     table("Runs that ended", [["run"], ["what"], ["ended"], ["took"], ["partitions", "n"], ["bytes", "n"], ["outcome"]], runs.map((r) => [
       h("code", {}, r.id), named(r.intent), r.endedAt ? when(r.endedAt) : "—", r.endedAt ? span((ms(r.endedAt) - ms(r.startedAt)) / 1000) : "—",
