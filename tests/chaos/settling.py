@@ -139,7 +139,7 @@ class Settling:
             return "the journal has not been made again"
         balance = status.get("balance") or {}
         if balance.get("verdict") != "balanced":
-            permissions = {s["kind"]: s["code"] for s in status.get("permissions", [])}
+            permissions = {s["action"]: s["code"] for s in status.get("permissions", [])}
             return f"the load is {balance.get('verdict')}: {balance.get('detail')}; {permissions}"
         return ""
 

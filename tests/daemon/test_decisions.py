@@ -91,7 +91,7 @@ def test_observe_mode_recommends_and_never_elects(context: Rig, world: SimWorld)
     assert "Proposed plan: 4 preferred leader elections (no data copied)." in said
     assert "observe" in said
     assert not_led(world, 1) == 4
-    assert [p.kind for p in context.board.view.plans] == ["elections"]
+    assert [p.action for p in context.board.view.plans] == ["elections"]
     assert not context.board.view.plans[0].pending_approval
 
 
@@ -342,7 +342,7 @@ def test_kafka_placements_over_other_brokers_wait_for_approval(leader: Rig, worl
     wait(leader, leader.policy.caution.quiet_after_return_s + 1)
     check_repair(leader)
     (waiting,) = leader.board.view.plans
-    assert (waiting.kind, waiting.pending_approval) == ("repair", True)
+    assert (waiting.action, waiting.pending_approval) == ("repair", True)
     assert any("orders" in o for o in waiting.obstacles)
     wait(leader, 3600)
     check_repair(leader)

@@ -89,7 +89,7 @@ def test_with_a_rack_to_spare_it_waits_for_approval_and_then_rebuilds(clock: Sim
     lose(world, context, 3, 6)
     check_repair(context)
     (plan,) = context.board.view.plans
-    assert (plan.kind, plan.pending_approval) == ("repair", True)
+    assert (plan.action, plan.pending_approval) == ("repair", True)
     assert any("rack c" in o for o in plan.obstacles)
     assert context.run_controller is not None
     assert left_on(world, 3, 6) > 0

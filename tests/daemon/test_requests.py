@@ -533,7 +533,7 @@ def test_a_plan_keeps_its_name_while_producers_write(world: SimWorld, clock: Sim
         clock.sleep(context.policy.caution.quiet_after_return_s + 1)
         observe(context)
         check_balance(context)
-        (plan,) = [p for p in context.board.view.plans if p.kind == "moves"]
+        (plan,) = [p for p in context.board.view.plans if p.action == "moves"]
         ids.add(plan.id)
         sizes.add(plan.bytes_moved)
     assert len(sizes) == 2

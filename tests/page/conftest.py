@@ -231,7 +231,7 @@ def permission(
     kind: str, mode: str = "auto", code: str = "allowed", detail: str = "No guard refuses it."
 ) -> Permission:
     """A verdict."""
-    return Permission(kind=kind, mode=mode, allowed=code == "allowed", code=code, detail=detail)
+    return Permission(action=kind, mode=mode, allowed=code == "allowed", code=code, detail=detail)
 
 
 def move(number: int, stage: str = "moving", share: float = 0.4) -> MoveView:
@@ -255,7 +255,7 @@ def a_run() -> RunView:
 def a_plan(*, pending_approval: bool = True) -> PlanView:
     """A plan with all its figures."""
     return PlanView(
-        id="moves-1", kind="moves", intent="balance", created_at_ms=now_ms() - 5_400_000, moves=12, elections=4,
+        id="moves-1", action="moves", intent="balance", created_at_ms=now_ms() - 5_400_000, moves=12, elections=4,
         copies=12, does=("12 moves (44.7 GiB)", "4 preferred leader elections (no data copied)"), bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="meets-all-goals", pending_approval=pending_approval,
         reasons=(("disk", 9), ("replicas", 3)),
         resources=(

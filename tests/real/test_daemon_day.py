@@ -189,7 +189,7 @@ def replicas_of(state: ClusterState, broker: int) -> int:
 
 def codes(daemon: Daemon) -> dict[str, str]:
     """Per kind of action, what blocks it."""
-    return {s["kind"]: s["code"] for s in daemon.status.get("permissions", [])}
+    return {s["action"]: s["code"] for s in daemon.status.get("permissions", [])}
 
 
 def waits_for_quiet(day: Day) -> int:

@@ -76,7 +76,7 @@ def is_settled(daemon: Daemon) -> bool:
     """The journal's own partitions, placed by the brokers, may still give a plan that needs no approval."""
     status = daemon.status
     return status.get("role") == "leader" and not [
-        p for p in status["plans"] if p["kind"] == "repair" or p["pendingApproval"]
+        p for p in status["plans"] if p["action"] == "repair" or p["pendingApproval"]
     ]
 
 
@@ -94,7 +94,7 @@ def test_a_rack_that_is_down_is_neither_evacuated_nor_squeezed_into_the_others(
     until("the loss", lambda: daemon.metrics["ballast_brokers_alive"] == 4, daemons)
 
     def waiting() -> list[str]:
-        plans = [p for p in daemon.status.get("plans", ()) if p["kind"] == "repair" and p["pendingApproval"]]
+        plans = [p for p in daemon.status.get("plans", ()) if p["action"] == "repair" and p["pendingApproval"]]
         return [str(o) for p in plans for o in p["obstacles"]]
 
     told = until("a repair that waits", waiting, daemons)

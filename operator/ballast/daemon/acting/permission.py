@@ -126,7 +126,7 @@ def permission(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Permiss
     mode = policy.mode_of(kind)
     reason = next(_objections(kind, mode, policy, at), PermissionReason("allowed"))
     code = reason.code.partition("/")[0]
-    return Permission(kind=kind.value, mode=mode.value, allowed=code == "allowed", code=code, detail=str(reason))
+    return Permission(action=kind.value, mode=mode.value, allowed=code == "allowed", code=code, detail=str(reason))
 
 
 def permissions(policy: DaemonPolicy, at: Situation) -> tuple[Permission, ...]:

@@ -393,7 +393,7 @@ def plan_view(proposal: Proposal, *, pending_approval: bool, policy: ExecutionPo
     busiest = pace.busiest if pace else None
     return PlanView(
         id=proposal.id,
-        kind=proposal.kind.value,
+        action=proposal.kind.value,
         intent=plan.intent,
         created_at_ms=plan.created_at_ms,
         moves=len(plan.moves),

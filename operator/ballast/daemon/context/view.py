@@ -68,7 +68,7 @@ COOLING_DOWN: Final = "cooling-down"
 class Permission:
     """Whether one kind of action may start now, and the sentence that says why."""
 
-    kind: str
+    action: str
     mode: str
     allowed: bool
     code: str
@@ -156,7 +156,7 @@ class PlanView:
     """A plan that waits for a person, or that the daemon would carry out if it were allowed to."""
 
     id: str
-    kind: str
+    action: str
     intent: str
     created_at_ms: int
     moves: int

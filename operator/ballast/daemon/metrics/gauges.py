@@ -113,14 +113,14 @@ GAUGES: Final[tuple[Spec, ...]] = (
         help="1 for the mode in force of each kind of action.",
         labels=("action", "mode"),
         samples=lambda v: [
-            ((s.kind, mode), float(s.mode == mode)) for s in v.permissions for mode in ("observe", "approve", "auto")
+            ((s.action, mode), float(s.mode == mode)) for s in v.permissions for mode in ("observe", "approve", "auto")
         ],
     ),
     Spec(
         name="ballast_action_allowed",
         help="1 when this kind of action may start now; otherwise 0 and `reason` says which guard refuses.",
         labels=("action", "reason"),
-        samples=lambda v: [((s.kind, s.code), float(s.allowed)) for s in v.permissions],
+        samples=lambda v: [((s.action, s.code), float(s.allowed)) for s in v.permissions],
     ),
     Spec(
         name="ballast_paused",
@@ -318,26 +318,26 @@ GAUGES: Final[tuple[Spec, ...]] = (
         name="ballast_plans",
         help="Plans that exist and were not started; pending_approval is true where a person's approval would start one.",
         labels=("action", "pending_approval"),
-        samples=lambda v: [((p.kind, str(p.pending_approval).lower()), 1.0) for p in v.plans],
+        samples=lambda v: [((p.action, str(p.pending_approval).lower()), 1.0) for p in v.plans],
     ),
     Spec(
         name="ballast_plan_cost_bytes",
         help="Bytes that a plan would send over the network; absent where the size of a partition is unknown.",
         labels=("action",),
-        samples=lambda v: [((p.kind,), float(p.bytes_moved)) for p in v.plans if p.bytes_moved is not None],
+        samples=lambda v: [((p.action,), float(p.bytes_moved)) for p in v.plans if p.bytes_moved is not None],
     ),
     Spec(
         name="ballast_plan_bound_bytes",
         help="The least bytes that any plan could move to reach the same ranges.",
         labels=("action",),
-        samples=lambda v: [((p.kind,), float(p.bound_bytes)) for p in v.plans if p.bound_bytes is not None],
+        samples=lambda v: [((p.action,), float(p.bound_bytes)) for p in v.plans if p.bound_bytes is not None],
     ),
     Spec(
         name="ballast_plan_age_seconds",
         help="Age of a plan that was not started.",
         labels=("action",),
         samples=lambda v: [
-            ((p.kind,), age) for p in v.plans if p.created_at_ms and (age := _age_s(p.created_at_ms)) is not None
+            ((p.action,), age) for p in v.plans if p.created_at_ms and (age := _age_s(p.created_at_ms)) is not None
         ],
     ),
     Spec(

@@ -31,7 +31,7 @@ def _stale(view: View, check: CheckReport) -> str:
 def _why_blocked(view: View, plan: PlanView) -> str:
     """Why this plan may not start now: as the allowed actions say it at this moment, however old the plan is."""
     approved = plan.pending_approval or bool(plan.approved_by)
-    found = (s for s in view.permissions if s.kind == plan.kind and not s.may_start(approved=approved))
+    found = (s for s in view.permissions if s.action == plan.action and not s.may_start(approved=approved))
     return next((s.detail for s in found), "")
 
 

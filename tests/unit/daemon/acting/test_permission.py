@@ -81,7 +81,7 @@ def test_observe_is_said_before_everything_but_the_end() -> None:
 def test_kafkas_switch_lets_elections_act_and_nothing_else() -> None:
     """``auto.leader.rebalance.enable`` is about elections."""
     policy = DaemonPolicy(leaders=LeaderPolicy(auto=True))
-    assert [s.kind for s in permissions(policy, CALM) if s.allowed] == ["elections"]
+    assert [s.action for s in permissions(policy, CALM) if s.allowed] == ["elections"]
 
 
 def test_windows_caps_and_cool_down_are_per_kind() -> None:

@@ -65,7 +65,7 @@ class Plan(Part):
     """A plan that waits for a person, or that the daemon would carry out if it were allowed to."""
 
     id: str
-    kind: str
+    action: str
     intent: str
     created_at_ms: Moment
     does: list[str]

@@ -35,7 +35,7 @@ class Absence(Part):
 class Permission(Part):
     """Whether one kind of action may start now, and the sentence that says why."""
 
-    kind: str
+    action: str
     mode: str
     allowed: bool
     code: str

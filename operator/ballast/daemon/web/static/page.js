@@ -35,7 +35,7 @@ function named(intent) {
 
 /** When the replicas of a broker that is down are rebuilt, by the mode of repair. */
 function countdown(s, absence) {
-  const repair = s.permissions.find((x) => x.kind === "repair");
+  const repair = s.permissions.find((x) => x.action === "repair");
   const what = { auto: "replicas rebuilt", approve: "rebuild plan" }[repair ? repair.mode : "observe"] || "rebuild recommended";
   return ms(absence.repairAt) <= nowMs() ? `: ${what} now due` : [`: ${what} in `, until(absence.repairAt)];
 }
@@ -309,7 +309,7 @@ function drawSeries(s) {
 
 function drawLists(s) {
   draw("permissions", s.permissions, () => s.permissions.length === 0 ? h("li", {}, "No data yet.") : s.permissions.map((x) => h("li", {},
-    h("span", { class: "word" }, x.kind.replaceAll("_", " "), h("small", {}, x.mode)),
+    h("span", { class: "word" }, x.action.replaceAll("_", " "), h("small", {}, x.mode)),
     h("span", { class: "said" }, chip(x.allowed ? "good" : "warn", x.allowed ? "Allowed" : "Blocked"), x.allowed ? "" : ` ${local(x.detail)}`))));
   draw("others", s.others, () => s.others.map((o) => h("li", {}, h("span", { class: "word" }, o.code), h("span", { class: "said" }, o.detail))));
   // Housekeeping is shown only when it fails.
