@@ -233,7 +233,7 @@ class BalanceView:
     """What the newest balance check concluded."""
 
     verdict: str = "unknown"
-    """``unknown``, ``balanced``, ``unbalanced`` (a plan would help) or ``stuck`` (out of range, and no plan helps)."""
+    """``unknown``, ``balanced``, ``unbalanced`` (a plan would help) or ``no-plan-found`` (out of range, and no plan helps)."""
     detail: str = ""
 
 

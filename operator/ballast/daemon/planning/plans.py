@@ -116,7 +116,7 @@ class BalanceCheck:
         if proposed:
             balance = BalanceView(verdict="unbalanced", detail=f"Proposed plan: {outline(moves_plan)}.")
         elif moves_plan.obstacles:
-            balance = BalanceView(verdict="stuck", detail=f"{moves_plan.obstacles[0].detail}.")
+            balance = BalanceView(verdict="no-plan-found", detail=f"{moves_plan.obstacles[0].detail}.")
         else:
             balance = BalanceView(verdict="balanced", detail="Every resource is within its range.")
         self.board.publish(balance=balance)

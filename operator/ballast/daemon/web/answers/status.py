@@ -80,8 +80,8 @@ class Lock(Part):
 class Balance(Part):
     """What the newest balance check concluded."""
 
-    verdict: Annotated[str, OneOf("unknown", "balanced", "unbalanced", "stuck")]
-    """``unbalanced``: a plan would help; ``stuck``: out of range, and no plan helps."""
+    verdict: Annotated[str, OneOf("unknown", "balanced", "unbalanced", "no-plan-found")]
+    """``unbalanced``: a plan would help; ``no-plan-found``: out of range, and no plan helps."""
     detail: Text
 
 

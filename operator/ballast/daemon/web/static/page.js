@@ -78,7 +78,7 @@ function verdict(s) {
   if (over.length) return ["warn", [`Leaders of ${brokersNamed(over)} are imbalanced`],
     `Worst: ${percent(Math.max(...over.map((b) => b.imbalanceRatio)))} of its preferred partitions led elsewhere; the threshold is ${percent(c.leaderImbalanceThresholdRatio)}.`];
   if (s.balance.verdict === "unbalanced") return ["warn", ["Cluster is unbalanced"], s.balance.detail];
-  if (s.balance.verdict === "stuck") return ["good", ["Cluster is as balanced as it can be"], s.balance.detail];
+  if (s.balance.verdict === "no-plan-found") return ["good", ["Cluster is as balanced as it can be"], s.balance.detail];
   const where = `${plural(c.brokers.filter((b) => b.alive).length, "broker")}, all replicas in sync, all preferred leaders active.`;
   return s.balance.verdict === "balanced" ? ["good", ["Cluster is balanced"], where] : ["good", ["Cluster is healthy"], `${where} Its balance has not been checked yet.`];
 }
