@@ -246,7 +246,7 @@ def move(number: int, stage: str = "moving", share: float = 0.4) -> MoveView:
 def a_run() -> RunView:
     """A run in the middle."""
     return RunView(
-        id="1121-0102-ab", intent="balance", phase="running", started_at_ms=now_ms() - 600_000, does=("9 moves", "3 replica list changes"), moves_total=12, moves_verified=5, moves_in_flight=3,
+        id="1121-0102-ab", intent="balance", phase="running", started_at_ms=now_ms() - 600_000, changes=("9 moves", "3 replica list changes"), moves_total=12, moves_verified=5, moves_in_flight=3,
         bytes_total=48_000_000_000, bytes_left=20_000_000_000, bytes_per_s=52_000_000, seconds_left=385,
         throttle_bytes_per_s=60_000_000, detail="Moving 3 partitions", moves=tuple(move(n) for n in (7, 19, 31)),
     )  # fmt: skip
@@ -256,7 +256,7 @@ def a_plan(*, pending_approval: bool = True) -> PlanView:
     """A plan with all its figures."""
     return PlanView(
         id="moves-1", action="moves", intent="balance", created_at_ms=now_ms() - 5_400_000, moves=12, elections=4,
-        copies=12, does=("12 moves (44.7 GiB)", "4 preferred leader elections (no data copied)"), bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="meets-all-goals", pending_approval=pending_approval,
+        copies=12, changes=("12 moves (44.7 GiB)", "4 preferred leader elections (no data copied)"), bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="meets-all-goals", pending_approval=pending_approval,
         reasons=(("disk", 9), ("replicas", 3)),
         resources=(
             {"name": "disk", "label": "disk", "unit": "bytes", "band": 0.1, "range": 0.1, "idle": 0.0, "shares_change": False,

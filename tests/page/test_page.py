@@ -254,7 +254,7 @@ def test_a_card_says_what_the_plan_does_as_every_command_does(
     [
         ({}, "Balance the cluster: 9 moves, 3 replica list changes; 5 of 12 partitions done."),
         (
-            {"intent": "elect", "does": ("4 preferred leader elections",), "moves_total": 0, "moves_verified": 0,
+            {"intent": "elect", "changes": ("4 preferred leader elections",), "moves_total": 0, "moves_verified": 0,
              "bytes_total": 0, "bytes_left": 0, "elections_total": 4, "elections_completed": 1},
             "Elect preferred leaders: 4 preferred leader elections; 1 of 4 elections completed.",
         ),
@@ -267,7 +267,7 @@ def test_the_headline_counts_a_run_as_its_plan_does(
     url, _, _ = show(a_view(run=replace(a_run(), **changes)))
     page = open_page(url)
     expect(page.locator("#verdict .detail")).to_have_text(detail)
-    expect(page.locator("#run .facts")).to_contain_text(f"does {', '.join(replace(a_run(), **changes).does)}")
+    expect(page.locator("#run .facts")).to_contain_text(f"does {', '.join(replace(a_run(), **changes).changes)}")
     expected = 0.25 if changes else 0.583
     assert float(page.locator("#run progress").get_attribute("value") or 0) == pytest.approx(expected, abs=0.01)
 

@@ -71,12 +71,12 @@ def test_the_pictures_of_the_page(
         "observe": sentence(figures),
         "leaders": "Preferred leaders OK: at the worst broker 0.0 % led elsewhere.",
         "repair": "Nothing needs repair: every broker is up and racks are respected.",
-        "balance": f"Waiting for approval of {plan.id}: {', '.join(plan.does)}.",
+        "balance": f"Waiting for approval of {plan.id}: {', '.join(plan.changes)}.",
     }
     view = a_view(
         mode="approve",
         figures=figures,
-        balance=BalanceView(verdict="unbalanced", detail=f"Proposed plan: {', '.join(plan.does)}."),
+        balance=BalanceView(verdict="unbalanced", detail=f"Proposed plan: {', '.join(plan.changes)}."),
         permissions=permissions(
             DaemonPolicy(mode=Mode.APPROVE), Situation(now_ms=MOMENT_MS, role=Role.LEADER, reading_age_s=3)
         ),

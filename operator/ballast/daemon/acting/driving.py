@@ -87,7 +87,7 @@ class DriverRunController:
             intent=plan.intent,
             phase="starting",
             started_at_ms=self._parts.clock.now_ms(),
-            does=changes(plan.moves, len(plan.elections)),
+            changes=changes(plan.moves, len(plan.elections)),
             moves_total=len(plan.moves),
             elections_total=len(plan.elections),
             bytes_total=plan.known_bytes,

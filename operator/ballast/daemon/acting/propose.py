@@ -371,10 +371,10 @@ def _waits(proposal: Proposal) -> str:
 
 def outline(plan: Plan) -> str:
     """A plan in half a sentence."""
-    return ", ".join(_does(plan)) or "do nothing"
+    return ", ".join(_changes(plan)) or "do nothing"
 
 
-def _does(plan: Plan) -> list[str]:
+def _changes(plan: Plan) -> list[str]:
     """What it does, in parts of a sentence."""
     parts = work.outline(plan)
     told = plan.summary.get("cross_rack")
@@ -399,7 +399,7 @@ def plan_view(proposal: Proposal, *, pending_approval: bool, policy: ExecutionPo
         moves=len(plan.moves),
         elections=len(plan.elections),
         copies=sum(bool(m.adding) for m in plan.moves),
-        does=tuple(_does(plan)),
+        changes=tuple(_changes(plan)),
         bytes_moved=plan.known_bytes,
         bound_bytes=plan.bound_bytes,
         status=plan.status,

@@ -41,7 +41,7 @@ def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunV
         started_at_ms=run.started_ms,
         ended_at_ms=run.ended_ms or None,
         status=run.status.value,
-        does=() if run.ended else changes((m.move for m in moves), len(run.elections), unclean=run.unclean),
+        changes=() if run.ended else changes((m.move for m in moves), len(run.elections), unclean=run.unclean),
         moves_total=len(moves),
         moves_verified=ended_well,
         moves_ended_otherwise=failed,

@@ -130,7 +130,7 @@ class RunView:
     ended_at_ms: int | None = None
     status: str = "open"
     """``open``, or how it ended."""
-    does: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     """Each kind of change with its own count, as its plan said it; empty for one that has ended."""
     moves_total: int = 0
     """Partitions that it changes, of all kinds together."""
@@ -163,7 +163,7 @@ class PlanView:
     elections: int
     copies: int
     """Moves that copy data; the others only change an order."""
-    does: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     """Each kind of change with its own count and what it copies."""
     bytes_moved: int | None
     """Of those of them together; None where a size is unknown."""

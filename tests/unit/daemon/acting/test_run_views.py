@@ -51,8 +51,8 @@ def test_what_a_run_does_is_said_in_the_words_of_its_plan() -> None:
     plan = Plan("test", "c", "f", moves, (moves[1].name,))
     run = new_run("r", plan, ExecutionPolicy(), Now(1, 0.0))
     said = ("1 move", "1 replica list change", "1 move between log dirs", "1 preferred leader election")
-    assert run_view(run).does == said == changes(plan.moves, 1)
-    assert run_view(replace(run, phase=Phase.ENDED, status=Status.DONE, ended_ms=9)).does == ()
+    assert run_view(run).changes == said == changes(plan.moves, 1)
+    assert run_view(replace(run, phase=Phase.ENDED, status=Status.DONE, ended_ms=9)).changes == ()
 
 
 def test_a_rate_that_is_not_known_yet_is_not_nothing() -> None:

@@ -33,7 +33,7 @@ class Run(Part):
     ended_at_ms: Moment | None
     status: str
     """``open``, or how it ended: ``done``, ``incomplete``, ``cancelled``, ``refused``."""
-    does: list[str]
+    changes: list[str]
     """Each kind of change with its own count, in words; empty for one that has ended."""
     moves_total: int
     """Partitions that it changes, of all kinds together."""
@@ -68,7 +68,7 @@ class Plan(Part):
     action: str
     intent: str
     created_at_ms: Moment
-    does: list[str]
+    changes: list[str]
     """Each kind of change with its own count and what it copies, in words."""
     moves: int
     """Partitions that it changes, of all kinds together."""

@@ -67,7 +67,7 @@ const askCancel = (run) => ask({
   check: "Also roll back what has arrived", act: () => send("cancel", { run: run.id, rollback: $("ask-check").checked }),
 });
 const askApprove = (plan) => ask({
-  title: `Approve “${named(plan.intent)}”?`, text: `${plan.does.join(", ")}. It starts once no guard refuses it.`,
+  title: `Approve “${named(plan.intent)}”?`, text: `${plan.changes.join(", ")}. It starts once no guard refuses it.`,
   yes: "Approve", act: () => send("approve", { plan: plan.id }),
 });
 const askReject = (plan) => ask({

@@ -72,7 +72,7 @@ function verdict(s) {
   if (dirs.length) return ["bad", [dirs.length > 1 ? `${plural(dirs.length, "log dir")} of ${brokersNamed(c.brokers.filter((b) => b.logDirErrors.length))} report errors`
     : `Log dir of broker ${dirs[0].id} ${dirs[0].error === "KAFKA_STORAGE_ERROR" ? "has failed" : "reports an error"}`], dirs.slice(0, 3).map((d) => `Broker ${d.id}, ${d.path || "unknown path"}: ${d.error}`).join("; ")];
   const run = s.run || s.runElsewhere;
-  if (run) return ["none", [run.detail || "A reassignment is in progress"], `${named(run.intent)}: ${run.does.length ? `${run.does.join(", ")}; ` : ""}${reached(run)}.`];
+  if (run) return ["none", [run.detail || "A reassignment is in progress"], `${named(run.intent)}: ${run.changes.length ? `${run.changes.join(", ")}; ` : ""}${reached(run)}.`];
   if (c.underReplicated) return ["warn", [`${plural(c.underReplicated, "partition")} under-replicated`], "Replicas are catching up, or cannot."];
   const over = c.brokers.filter((b) => b.overThreshold);
   if (over.length) return ["warn", [`Leaders of ${brokersNamed(over)} are imbalanced`],
@@ -243,7 +243,7 @@ function drawRun(s) {
       h("p", {}, h("b", { title: run.intent }, named(run.intent)), ` · run ${run.id} · ${run.phase}`),
       h("progress", { max: 1, value: done.toFixed(4), "aria-label": `Done: ${percent(done)}` }),
       h("p", { class: "facts" },
-        run.does.length ? fact("does", run.does.join(", ")) : null, run.movesTotal ? fact("partitions", `${count(run.movesVerified)} / ${count(run.movesTotal)}`) : null, run.electionsTotal ? fact("preferred leader elections", `${run.electionsCompleted} / ${run.electionsTotal}`) : null,
+        run.changes.length ? fact("does", run.changes.join(", ")) : null, run.movesTotal ? fact("partitions", `${count(run.movesVerified)} / ${count(run.movesTotal)}`) : null, run.electionsTotal ? fact("preferred leader elections", `${run.electionsCompleted} / ${run.electionsTotal}`) : null,
         s.run ? [fact("left", bytes(run.bytesLeft)), fact("rate", run.bytesPerS === null ? "not known yet" : `${bytes(run.bytesPerS)}/s`), fact("time left", span(run.secondsLeft))] : null,
         fact("throttle", run.throttleBytesPerS ? `${bytes(run.throttleBytesPerS)}/s` : "none")),
       s.run ? null : h("p", {}, `Carried out by ${s.lock.holder || "another process"}, whose own page shows bytes and time left. This is what the journal says.`),
@@ -271,7 +271,7 @@ function drawPlans(s) {
   draw("plans", [plans.map((p) => ({ ...p, blocked: p.blocked && uncounted(p.blocked) })), s.actionsEnabled], () => plans.map((plan) => [plan, pictured(plan)]).map(([plan, changed]) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
     h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.pendingApproval ? chip("warn", "Pending approval") : plan.approvedBy ? chip("good", `Approved by ${plan.approvedBy}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
     h("p", { class: "facts" },
-      fact("does", plan.does.join(", ")),
+      fact("does", plan.changes.join(", ")),
       plan.boundBytes !== null && plan.bytesMoved ? fact("lower bound", bytes(plan.boundBytes)) : null,
       time(plan), plan.throttle === "none" && plan.copies ? fact("throttle", "none") : null,
       h("span", {}, plan.askedBy ? `asked for by ${plan.askedBy}, ` : "", "made ", ago(plan.createdAt))),
