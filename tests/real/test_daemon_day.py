@@ -89,7 +89,7 @@ class Day:
         rows = range(len(state.partitions))
         return {
             "underReplicated": sum(len(state.isr(r)) < len(state.replicas(r)) for r in rows),
-            "moving": int(state.moving.sum()),
+            "reassigning": int(state.moving.sum()),
             "partitions": len(rows),
             "brokers": {
                 b.id: {
@@ -170,7 +170,7 @@ def told(daemon: Daemon) -> dict[str, Any]:
     brokers = {
         b["id"]: {k: b[k] for k in ("alive", "replicas", "leaders", "preferredLeaders")} for b in cluster["brokers"]
     }
-    out = {**{k: cluster[k] for k in ("underReplicated", "moving", "partitions")}, "brokers": brokers}
+    out = {**{k: cluster[k] for k in ("underReplicated", "reassigning", "partitions")}, "brokers": brokers}
     names = {"alive": "alive", "replicas": "replicas", "leaders": "leaders", "preferredLeaders": "preferred_leaders"}
     same = all(
         metrics.get(f'ballast_broker_{names[key]}{{broker="{broker}"}}') == value
@@ -178,7 +178,7 @@ def told(daemon: Daemon) -> dict[str, Any]:
         for key, value in values.items()
     )
     same = same and metrics["ballast_under_replicated_partitions"] == out["underReplicated"]
-    same = same and metrics["ballast_reassigning_partitions"] == out["moving"]
+    same = same and metrics["ballast_reassigning_partitions"] == out["reassigning"]
     return out if same else {}
 
 

@@ -100,7 +100,7 @@ def test_a_move_that_stands_in_zookeeper_is_seen(own_cluster: Callable[..., Sand
     zookeeper.close()
 
     def seen() -> list[object]:
-        moving = document(sandbox, "status")["moving"]
+        moving = document(sandbox, "status")["reassigning"]
         assert isinstance(moving, list)
         return [(m["topic"], m["adding"], m["removing"]) for m in moving]
 

@@ -354,7 +354,7 @@ def test_the_json_survives_json() -> None:
     again = json.loads(json.dumps(document))
     assert again["kind"] == "Status"
     assert again["apiVersion"] == "ballast/v1"
-    assert again["moving"] == [
+    assert again["reassigning"] == [
         {
             "topic": "t",
             "partition": 0,

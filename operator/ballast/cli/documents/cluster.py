@@ -182,7 +182,7 @@ class Status(Document):
     leaves_isr_after_ms: int | None
     """A follower that has stopped fetching is out of every ISR after this long at most: 1.5 times the largest
     ``replica.lag.time.max.ms`` of the brokers; null where none reported it."""
-    moving: list[Moving]
+    reassigning: list[Moving]
     throttles: list[ThrottleSetting]
     other_balancers: list[OtherBalancer]
     drains: list[Drain] | None
@@ -225,7 +225,7 @@ class TopicPartition(Part):
     assigned_replicas: list[int]
     in_sync_replicas: list[int]
     out_of_sync_replicas: list[int]
-    moving: bool
+    reassigning: bool
     earliest_offset: Known
     """Of a tiered topic it may be in remote storage."""
     local_log_start_offset: Known
@@ -270,9 +270,9 @@ class ListedTopic(Part):
     """All replicas, without those counted in ``replicasOfUnknownSize``; null when no size is known."""
     replicas_of_unknown_size: int
     under_replicated: int
-    """Partitions, as are ``offline`` and ``moving``."""
+    """Partitions, as are ``offline`` and ``reassigning``."""
     offline: int
-    moving: int
+    reassigning: int
 
 
 class Topics(Document):

@@ -27,7 +27,7 @@ ReadLogEnds = Callable[[str, Mapping[int, Collection[TopicPartition]]], LogEnds]
 """Of a topic: what the brokers that hold these replicas tell of them."""
 
 ROWS: Final = 1000
-STATES: Final = ("offline", "under-min-isr", "at-min-isr", "min-isr-unknown", "under-replicated", "moving")
+STATES: Final = ("offline", "under-min-isr", "at-min-isr", "min-isr-unknown", "under-replicated", "reassigning")
 
 
 def broker(state: ClusterState, name: str) -> DaemonBroker | None:
@@ -95,7 +95,7 @@ def partitions(state: ClusterState, name: str) -> DaemonPartitions | None:
     if name not in STATES:
         return None
     health = Health(state)
-    marked = state.moving if name == "moving" else getattr(health, name.replace("-", "_"))
+    marked = state.moving if name == "reassigning" else getattr(health, name.replace("-", "_"))
     rows = np.flatnonzero(marked)
     return DaemonPartitions(
         state=name, total=len(rows), partitions=[_partition(state, r) for r in rows[:ROWS].tolist()]

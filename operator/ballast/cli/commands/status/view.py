@@ -76,7 +76,7 @@ def document(status: ClusterStatus) -> documents.Status:
             min_isr_unknown=_partitions(status.unhealthy.min_isr_unknown),
         ),
         leaves_isr_after_ms=milliseconds(status.leaves_isr_after_s),
-        moving=[_moving(m) for m in status.moving],
+        reassigning=[_moving(m) for m in status.moving],
         throttles=[
             documents.ThrottleSetting(
                 resource_type=t.setting.kind,

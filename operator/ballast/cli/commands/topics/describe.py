@@ -121,7 +121,7 @@ def _partition(p: PartitionDescription) -> documents.TopicPartition:
         assigned_replicas=list(p.assigned),
         in_sync_replicas=list(p.in_sync),
         out_of_sync_replicas=list(p.out_of_sync),
-        moving=p.moving,
+        reassigning=p.moving,
         earliest_offset=p.earliest,
         local_log_start_offset=p.local_start,
         high_watermark=p.high_watermark,

@@ -74,7 +74,7 @@ def document(found: list[TopicFigures]) -> documents.Topics:
                 replicas_of_unknown_size=t.unknown_sizes,
                 under_replicated=t.under_replicated,
                 offline=t.offline,
-                moving=t.moving,
+                reassigning=t.moving,
             )
             for t in found
         ]

@@ -104,7 +104,7 @@ class Cluster(Part):
     min_isr_unknown: int
     """Under-replicated, of topics whose minimum could not be read: in neither of the two."""
     offline: int
-    moving: int
+    reassigning: Annotated[int, Field(validation_alias="moving")]
     leader_imbalance_threshold_ratio: Annotated[float, Field(validation_alias="threshold")]
     """0 to 1; a broker over it counts as imbalanced."""
     brokers: list[Broker]
@@ -126,7 +126,7 @@ class Point(Part):
     """Null for the first one without measured bytes in, and where sizes are not known."""
     bytes_in_source: Annotated[str, OneOf("measured", "growth")] | None
     """``measured`` by the brokers, of the minute before; ``growth`` of logs since the point before is the least that came in."""
-    moving: int
+    reassigning: Annotated[int, Field(validation_alias="moving")]
     under_replicated: int
 
 

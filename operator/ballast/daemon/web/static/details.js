@@ -3,7 +3,7 @@
 
 const STATES = { offline: "Offline partitions", "under-min-isr": "Partitions under min ISR", "at-min-isr": "Partitions at min ISR",
   "min-isr-unknown": "Under-replicated partitions of unknown min ISR",
-  "under-replicated": "Under-replicated partitions", moving: "Partitions being reassigned" };
+  "under-replicated": "Under-replicated partitions", reassigning: "Partitions being reassigned" };
 const SHOWN = 300;
 
 function place() {

@@ -139,8 +139,8 @@ function drawDrains(s) {
 /** Partitions on their way: a run tells of its own at once, the next reading of those of others as well. */
 function moving(s) {
   const run = s.run || s.runElsewhere;
-  if (!run) return s.cluster.moving;
-  return s.others.some((o) => o.blocking) ? Math.max(s.cluster.moving, run.movesInFlight) : run.movesInFlight;
+  if (!run) return s.cluster.reassigning;
+  return s.others.some((o) => o.blocking) ? Math.max(s.cluster.reassigning, run.movesInFlight) : run.movesInFlight;
 }
 
 /** Why a plan is made: resources out of range by their labels, the rest in words. */
@@ -167,7 +167,7 @@ function drawTiles(s) {
     c.minIsrUnknown && !c.underMinIsr ? ["under min ISR", "unknown", "bad", "min-isr-unknown"]
       : ["under min ISR", `${count(c.underMinIsr)}${c.minIsrUnknown ? " or more" : ""}`, c.underMinIsr ? "bad" : "", c.underMinIsr && "under-min-isr"],
     ["under-replicated", count(c.underReplicated), c.underReplicated ? "warn" : "", c.underReplicated && "under-replicated"],
-    ["being reassigned", count(moving(s)), "", moving(s) && "moving"],
+    ["being reassigned", count(moving(s)), "", moving(s) && "reassigning"],
     ["worst leader imbalance", percent(worst), worst > c.leaderImbalanceThresholdRatio ? "warn" : ""],
   ];
   draw("tiles", tiles, () => tiles.map(([name, value, tone, list]) => h("div", { class: "tile", "data-tone": tone },
@@ -303,7 +303,7 @@ function drawSeries(s) {
     line("Leader imbalance, worst broker", points, (p) => p.imbalanceRatio, percent, s.cluster && s.cluster.leaderImbalanceThresholdRatio),
     line("Disk, furthest from fair share", points, (p) => p.diskSkew, percent, disk && disk.tolerance),
     line(`Bytes in (${sources()})`, points, (p) => p.bytesInPerS, (v) => `${bytes(v)}/s`),
-    line("Partitions being reassigned", points, (p) => p.moving, count),
+    line("Partitions being reassigned", points, (p) => p.reassigning, count),
   ]);
 }
 
