@@ -91,7 +91,7 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
         Column("elections", rank=2),
         Column("copied", rank=1),
         Column("took", rank=2),
-        Column("what", "left"),
+        Column("intent", "left"),
     ]
     rows = [
         [

@@ -56,7 +56,7 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
             )
         )
     elif found:
-        columns = [Column("partition", "left"), Column("what", "left"), Column("detail", "left", 1)]
+        columns = [Column("partition", "left"), Column("difference", "left"), Column("detail", "left", 1)]
         out = console()
         out.print(
             render_table(columns, [[str(m.name), m.difference.code, str(m.difference)] for m in found], out.width)

@@ -107,8 +107,8 @@ def _select_brokers(brokers: list[BrokerPeak]) -> list[BrokerPeak]:
 
 
 def _peaks(brokers: list[BrokerPeak], width: int) -> Any:
-    columns = [Column("Broker"), Column("Disk now", rank=2), Column("Disk at most"), Column("Full at most"),
-               Column("When", rank=3), Column("Disk after", rank=1), Column("In at most"), Column("Out at most"),
+    columns = [Column("Broker"), Column("Disk now", rank=2), Column("Peak disk"), Column("Peak disk %"),
+               Column("When", rank=3), Column("Disk after", rank=1), Column("Peak in"), Column("Peak out"),
                Column("Leaders", rank=1)]  # fmt: skip
     rows: list[Row] = []
     for b in brokers:

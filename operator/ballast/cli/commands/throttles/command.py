@@ -110,7 +110,7 @@ def list_throttles(
     if not found:
         print_line("No throttle is set.")
         return 0
-    columns = [Column("on", "left"), Column("setting", "left"), Column("value", "left", 1), Column("why", "left")]
+    columns = [Column("resource", "left"), Column("setting", "left"), Column("value", "left", 1), Column("why", "left")]
     rows = [[s.resource, s.setting.key, _short(s.value), s.why] for s in found]
     out = console()
     out.print(render_table(columns, rows, out.width))
