@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from tests.documents import validated
@@ -250,7 +251,7 @@ def test_a_slip_is_refused_in_a_sentence(tmp_path: Path, words: list[str], sente
     """Nothing is played."""
     snapshot, plan_file = written(tmp_path)
     names = {"PLAN": str(plan_file), "SNAP": str(snapshot)}
-    with pytest.raises(UsageError, match=sentence):
+    with pytest.raises((UsageError, click.UsageError), match=sentence):
         run(*(names.get(w, w) for w in words))
 
 
@@ -279,3 +280,14 @@ def test_a_scenario_of_ones_own_is_run_by_the_command(tmp_path: Path) -> None:
     file.write_text(SCENARIO.format(file=snapshot.name) + "expect moves<=0\n")
     with pytest.raises(Incomplete, match=r"line 6: expected moves<=0, and it is"):
         run("simulate", "--scenario", file)
+
+
+def test_one_network_holds_for_the_simulated_brokers_and_for_auto(tmp_path: Path) -> None:
+    """What ``--network`` says bounds the simulated copies, and the rates of ``auto`` as it would in ``ballast apply``."""
+    snapshot, plan_file = written(tmp_path)
+    words = ("simulate", plan_file, "--snapshot", snapshot, "--output", "json")
+    slow, fast = (validated(run(*words, "--network", rate))[0] for rate in ("4MB/s", "400MB/s"))
+    assert slow["seconds"] > fast["seconds"]
+    assert max(b["copyInPeakBytesPerS"] for b in slow["brokers"]) <= 4 * MB
+    fixed = validated(run(*words, "--throttle", "10MB", "--network", "4MB/s"))[0]
+    assert max(b["copyInPeakBytesPerS"] for b in fixed["brokers"]) <= 4 * MB

@@ -55,6 +55,16 @@ class Rate(click.ParamType[int]):
             self.fail(str(wrong), param, ctx)
 
 
+class NetworkRate(Rate):
+    """What a network carries: nothing is no rate of one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Bytes per second."""
+        if re.fullmatch(r"[0.]+\D*", str(value).strip()):
+            self.fail("a network that carries nothing copies nothing; write for example 1GB/s.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @dataclass(frozen=True, slots=True)
 class Throttle:
     """What ``--throttle`` said."""
@@ -111,7 +121,7 @@ def execution_options(command: F) -> F:
     names = (
         "throttle",
         "no_throttle",
-        "link",
+        "network",
         "raise_throttle",
         "keep_rates",
         "moves_in",
@@ -174,8 +184,8 @@ def execution_options(command: F) -> F:
             "--moves-in", type=click.IntRange(1), metavar="N", help="Maximum concurrent incoming replicas per broker."
         ),
         click.option(
-            "--link",
-            type=Rate(),
+            "--network",
+            type=NetworkRate(),
             metavar="RATE",
             help="What each broker's network carries in each direction: auto keeps within what is left of it.",
         ),
@@ -212,11 +222,13 @@ def policy_from(options: Mapping[str, Any], settings: ExecutionPolicy | None = N
         said: Throttle = options["throttle"] or Throttle()
         rate: Literal["auto", "none"] | int = "auto" if said.auto else said.default or "none"
         base = replace(base, throttle=rate, throttle_per_broker=said.brokers)
-    if options["link"] is not None and not base.auto:
-        raise UsageError("--link only means something to --throttle auto.", hint="Leave the rate out, or drop --link.")
+    if options["network"] is not None and not base.auto:
+        raise UsageError(
+            "--network only means something to --throttle auto.", hint="Leave the rate out, or drop --network."
+        )
     guard_timeout_s = GUARD_TIMEOUT_S if base.guard_timeout_s is None else base.guard_timeout_s
     given = {
-        "link_bytes_per_s": options["link"],
+        "network_bytes_per_s": options["network"],
         "moves_in_per_broker": options["moves_in"],
         "moves_out_per_broker": options["moves_out"],
         "moves_in_cluster": options["moves_at_once"],

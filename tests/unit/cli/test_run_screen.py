@@ -200,7 +200,7 @@ def test_a_throttle_that_makes_no_sense_is_told_what_is_wrong(text: str, words: 
 def test_policy_from_options() -> None:
     """Options become the policy; what was not given keeps its default."""
     options = dict.fromkeys(
-        ("throttle", "link", "moves_in", "moves_out", "moves_at_once", "bytes_at_once", "cancel_stalled_after")
+        ("throttle", "network", "moves_in", "moves_out", "moves_at_once", "bytes_at_once", "cancel_stalled_after")
     )
     flags = {"no_throttle": False, "keep_rates": False, "one_batch": False}
     given = {
@@ -215,15 +215,15 @@ def test_policy_from_options() -> None:
     assert policy_from(given) == ExecutionPolicy(guard_timeout_s=5.0, raise_throttle=True)
     assert policy_from(given).throttle == "auto", "throttled unless an option says otherwise"
     assert policy_from({**given, "no_throttle": True}).throttle == "none"
-    assert policy_from({**given, "link": 5}) == ExecutionPolicy(
-        guard_timeout_s=5.0, raise_throttle=True, link_bytes_per_s=5
+    assert policy_from({**given, "network": 5}) == ExecutionPolicy(
+        guard_timeout_s=5.0, raise_throttle=True, network_bytes_per_s=5
     )
     by_broker = policy_from({**given, "throttle": Throttle(3, {1: 2})})
     assert [by_broker.rate(b) for b in (1, 2)] == [2, 3]
     others_follow = policy_from({**given, "throttle": Throttle(None, {1: 2}, auto=True)})
     assert [(others_follow.rate(b), others_follow.follows(b)) for b in (1, 2)] == [(2, False), (None, True)]
     with pytest.raises(UsageError, match="only means something to --throttle auto"):
-        policy_from({**given, "throttle": Throttle(5), "link": 5})
+        policy_from({**given, "throttle": Throttle(5), "network": 5})
     fixed = ExecutionPolicy(throttle=7, throttle_per_broker={1: 2}, keep_existing_rates=True)
     held = policy_from(given, fixed)
     assert (held.throttle, held.rate(1), held.keep_existing_rates) == (7, 2, True), (
@@ -231,7 +231,7 @@ def test_policy_from_options() -> None:
     )
     assert policy_from({**given, "throttle": Throttle(5)}, fixed).throttle_per_broker == {}
     with pytest.raises(UsageError, match="only means something to --throttle auto"):
-        policy_from({**given, "link": 5}, fixed)
+        policy_from({**given, "network": 5}, fixed)
     with pytest.raises(UsageError, match="exclude each other"):
         policy_from({**given, "throttle": Throttle(5), "no_throttle": True})
 

@@ -41,8 +41,8 @@ def brokers_of_unknown_growth(state: ClusterState, growth: Mapping[TopicPartitio
 
 
 def headroom(
-    state: ClusterState, growth: Mapping[TopicPartition, float], *, link_bytes_per_s: int, share: float
+    state: ClusterState, growth: Mapping[TopicPartition, float], *, network_bytes_per_s: int, share: float
 ) -> dict[int, int]:
     """Bytes/s that moves may use on each broker, in each direction; never negative."""
     used = busiest_side(state, growth)
-    return {b: max(0, int(link_bytes_per_s * share - rate)) for b, rate in used.items()}
+    return {b: max(0, int(network_bytes_per_s * share - rate)) for b, rate in used.items()}

@@ -2,7 +2,7 @@
 
 Four facts may be known, and the start is the largest that they allow, within the two bounds of ``auto``:
 
-- a stated link: half of what all other traffic leaves of it, which is also the most that a broker is given;
+- a stated network: half of what all other traffic leaves of it, which is also the most that a broker is given;
 - traffic: half of what the broker carries already in its busier direction, since it is seen to carry that;
 - a small part of the run: a broker that is done within seconds at a moderate rate starts at that rate;
 - nothing: a cautious floor.
@@ -26,7 +26,7 @@ class Basis(StrEnum):
 
     STATED = "stated"
     """A person or the settings state it."""
-    LINK = "link"
+    NETWORK = "network"
     TRAFFIC = "traffic"
     SMALL = "small"
     CAUTIOUS = "cautious"
@@ -49,7 +49,7 @@ class Known:
     """What is known of one broker before its first copy."""
 
     headroom: int | None = None
-    """Bytes/s that moves may use of its network; None where no link is stated."""
+    """Bytes/s that moves may use of its network; None where no network is stated."""
     traffic: float | None = None
     """Bytes/s through its busier direction; None where it was not measured."""
     copies: int | None = None
@@ -71,7 +71,7 @@ def start(known: Known, bounds: Bounds) -> Start:
     """The rate that a broker starts at."""
     choices = []
     if known.headroom is not None:
-        choices.append(Start(known.headroom // 2, Basis.LINK))
+        choices.append(Start(known.headroom // 2, Basis.NETWORK))
     else:
         choices.append(Start(bounds.cautious, Basis.CAUTIOUS))
         choices.append(Start(int((known.traffic or 0.0) / 2), Basis.TRAFFIC))

@@ -24,7 +24,7 @@ UNTHROTTLED: Final = (
 )
 SHORT_S: Final = 60.0
 """Of copies that take less than this, asking, looking and verifying is a good part of a run's time."""
-CHANGE: Final = "To change it: --throttle 50MB, --link 125MB (what a broker's network carries), or --no-throttle."
+CHANGE: Final = "To change it: --throttle 50MB, --network 125MB (what a broker's network carries), or --no-throttle."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Pace:
     auto: bool
     brokers: tuple[BrokerPace, ...]
     small_bytes: int
-    link_bytes_per_s: int | None
+    network_bytes_per_s: int | None
     unknown: int
     """Moves whose size no broker tells."""
     unmeasured: tuple[TopicPartition, ...] = ()
@@ -97,8 +97,8 @@ class Pace:
         copies = max((b.bytes for b in members), default=0)
         return {
             Basis.STATED: "as stated",
-            Basis.LINK: f"half of the {human_bytes(figure)}/s that other traffic leaves of the stated link, {human_bytes(self.link_bytes_per_s or 0)}/s",
-            Basis.TRAFFIC: f"no link stated: half of the {human_bytes(figure)}/s that it carries now",
+            Basis.NETWORK: f"half of the {human_bytes(figure)}/s that other traffic leaves of the stated network, {human_bytes(self.network_bytes_per_s or 0)}/s",
+            Basis.TRAFFIC: f"no network stated: half of the {human_bytes(figure)}/s that it carries now",
             Basis.SMALL: (
                 f"little to copy, {human_bytes(copies)} at most on one broker; up to {human_bytes(self.small_bytes)} counts as little"
             ),
@@ -125,7 +125,7 @@ def pace_of(run: Run, state: ClusterState) -> Pace:
         auto=run.policy.auto,
         brokers=tuple(b for b in brokers if b is not None),
         small_bytes=run.policy.small_bytes,
-        link_bytes_per_s=run.policy.link_bytes_per_s,
+        network_bytes_per_s=run.policy.network_bytes_per_s,
         unknown=copying.unknown,
         unmeasured=tuple(sorted(run.unmeasured)),
     )
@@ -146,7 +146,7 @@ def _broker_pace(run: Run, broker: int, copies: int, written: float) -> BrokerPa
     if wanted > begins.bytes_per_s and (follows or run.policy.raise_throttle):
         rate = min(wanted, ceiling(run, broker)) if follows else wanted
         return BrokerPace(broker, rate, Basis.PRODUCERS, copies, written)
-    known = {Basis.LINK: run.headroom.get(broker), Basis.TRAFFIC: run.traffic.get(broker)}.get(begins.basis)
+    known = {Basis.NETWORK: run.headroom.get(broker), Basis.TRAFFIC: run.traffic.get(broker)}.get(begins.basis)
     return BrokerPace(broker, begins.bytes_per_s, begins.basis, copies, known)
 
 

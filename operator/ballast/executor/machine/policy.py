@@ -26,16 +26,16 @@ class ExecutionPolicy:
     auto_ceiling_bytes_per_s: int = 1024 * MIB
     """``auto`` never goes over this."""
     auto_start_bytes_per_s: int = 8 * MIB
-    """Where no link is stated, ``auto`` starts at half of what a broker carries already, and at least at this."""
+    """Where no network is stated, ``auto`` starts at half of what a broker carries already, and at least at this."""
     auto_small_bytes_per_s: int = 32 * MIB
     """``auto`` starts a broker that is done within ``auto_small_s`` at this rate at no less than this rate."""
     auto_small_s: float = 8.0
     """How long a broker may copy at ``auto_small_bytes_per_s`` for its part of a run to count as small."""
-    link_bytes_per_s: int | None = None
+    network_bytes_per_s: int | None = None
     """What each broker's network carries in each direction; ``auto`` starts at half of what is left of it and never
     goes over that.  None: nothing is assumed of the network."""
-    link_share: float = 0.8
-    """Share of a link that ``auto`` lets moves and all other traffic fill together."""
+    network_share: float = 0.8
+    """Share of that network that ``auto`` lets moves and all other traffic fill together."""
     log_dir_throttle_bytes_per_s: int | None = None
     """Rate for copies between log dirs of one broker; None leaves the broker's setting alone."""
     raise_throttle: bool = False
@@ -121,8 +121,8 @@ class ExecutionPolicy:
             )
         if self.auto_floor_bytes_per_s < 1 or self.auto_floor_bytes_per_s > self.auto_ceiling_bytes_per_s:
             raise UsageError("auto_floor_bytes_per_s is above 0 and not over auto_ceiling_bytes_per_s.")
-        if (self.link_bytes_per_s is not None and self.link_bytes_per_s <= 0) or not 0 < self.link_share <= 1:
-            raise UsageError("link_bytes_per_s is above 0, and link_share above 0 and at most 1.")
+        if (self.network_bytes_per_s is not None and self.network_bytes_per_s <= 0) or not 0 < self.network_share <= 1:
+            raise UsageError("network_bytes_per_s is above 0, and network_share above 0 and at most 1.")
         counts = (self.moves_in_per_broker, self.moves_out_per_broker, self.moves_in_cluster)
         if min(counts) < 1 or min(self.no_copy_batch, self.election_batch, self.submit_chunk, self.max_attempts) < 1:
             raise UsageError("Batch sizes and caps are at least 1.")

@@ -207,7 +207,7 @@ class Run:
     """Rates chosen by ``throttle_auto`` or raised; a broker not named has the policy's."""
     auto: AutoReading | None = None
     headroom: Mapping[int, int] = field(default_factory=dict)
-    """Bytes/s that each broker's network has left for moves, as last measured; empty where no link is stated."""
+    """Bytes/s that each broker's network has left for moves, as last measured; empty where no network is stated."""
     traffic: Mapping[int, float] = field(default_factory=dict)
     """Bytes/s through each broker's busier direction when the run began; absent where it was not measured, or not all of it."""
     needed: Mapping[int, int] = field(default_factory=dict)

@@ -33,7 +33,7 @@ NOW = Now(0, 0.0)
         (Known(traffic=10.0), Start(8, Basis.CAUTIOUS)),
         (Known(traffic=100.0), Start(50, Basis.TRAFFIC)),
         (Known(traffic=9000.0), Start(1000, Basis.CEILING)),
-        (Known(headroom=70, traffic=9000.0), Start(35, Basis.LINK)),
+        (Known(headroom=70, traffic=9000.0), Start(35, Basis.NETWORK)),
         (Known(headroom=0), Start(1, Basis.CAUTIOUS)),
         (Known(copies=256), Start(32, Basis.SMALL)),
         (Known(copies=257), Start(8, Basis.CAUTIOUS)),
@@ -50,8 +50,8 @@ def test_a_start_never_leaves_its_bounds() -> None:
     """The headroom of a broker is its ceiling, also for a small part; the floor holds where nothing is left."""
     assert start(Known(copies=1, headroom=10), replace(BOUNDS, ceiling=10)) == Start(10, Basis.CEILING)
     assert start(Known(), replace(BOUNDS, floor=12)) == Start(12, Basis.CAUTIOUS)
-    assert start(Known(headroom=24), replace(BOUNDS, floor=12)) == Start(12, Basis.LINK)
-    assert start(Known(headroom=24), replace(BOUNDS, ceiling=12)) == Start(12, Basis.LINK)
+    assert start(Known(headroom=24), replace(BOUNDS, floor=12)) == Start(12, Basis.NETWORK)
+    assert start(Known(headroom=24), replace(BOUNDS, ceiling=12)) == Start(12, Basis.NETWORK)
 
 
 @pytest.mark.parametrize(("inbound", "rate"), [(0.0, 0), (0.5, 1), (80.0, 101)])

@@ -370,7 +370,8 @@ def _play(state: ClusterState, made: Plan, loads: Loads, options: PlanOptions, e
     warn(made)
     rate = options.rate_bytes_per_s
     policy = execution if rate is None else replace(execution, throttle=rate, throttle_per_broker={})
-    show_played(state, made, policy, loads=loads, failure=None, network=NETWORK, output=options.output)
+    network = policy.network_bytes_per_s or NETWORK
+    show_played(state, made, policy, loads=loads, failure=None, network=network, output=options.output)
 
 
 def _show(made: Plan, options: PlanOptions, rate_bytes_per_s: int | None) -> None:

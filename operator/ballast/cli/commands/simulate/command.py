@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ballast.sim.play import BrokerFailure
 
 NETWORK: Final = 125_000_000
-"""What a network card carries in each direction unless it is stated: one gigabit a second, in bytes."""
+"""What each broker's network carries in each direction unless it is stated: one gigabit a second, in bytes."""
 _INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 
@@ -43,13 +43,6 @@ _INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
     help="When they fail: a share of the bytes (50%), or a time (10m).",
 )
 @click.option("--restart-after", type=TIME, help="Delay before restart.  [default: never]")
-@click.option(
-    "--network",
-    default="125MB/s",
-    show_default=True,
-    metavar="RATE",
-    help="What a network card carries in each direction.",
-)
 @click.option(
     "--rate",
     metavar="RATE",
@@ -78,7 +71,6 @@ def simulate(
     racks_: tuple[str, ...],
     at: str,
     restart_after: float | None,
-    network: str,
     rate: str | None,
     snapshot: Path | None,
     scenario: Path | None,
@@ -89,7 +81,8 @@ def simulate(
 ) -> int:
     """Play PLAN with its batches and throttle on a simulated copy of the cluster, and say what it would do.
 
-    Without PLAN, --kill-broker and --kill-rack say what the cluster would look like without them.
+    Without PLAN, --kill-broker and --kill-rack say what the cluster would look like without them. Where no --network is
+    given, nor in the settings, each broker's network carries 125 MB/s.
     """
     if scenario is not None:
         return _play_scenario(scenario, seed)
@@ -109,11 +102,18 @@ def simulate(
     state, loads = _read(snapshot, cluster)
     wanted = resolve_drift(read_plan(text, str(plan), state), state, "refuse", (), print_line)
     failure = failure_of(state, union_of(brokers_), racks_, at, restart_after) if brokers_ or racks_ else None
-    policy, card = policy_from(policy_options, cluster.settings().execution), size_of(network, "--network")
-    if card <= 0:
-        raise UsageError("A network card that carries nothing copies nothing.", hint="Write for example 1GB/s.")
-    status = show_played(state, wanted, policy, loads=loads, failure=failure, network=card, output=output)
+    policy, network = _stated(policy_options, cluster.settings().execution)
+    status = show_played(state, wanted, policy, loads=loads, failure=failure, network=network, output=output)
     return 0 if status == "done" else Incomplete.exit_code
+
+
+def _stated(options: Mapping[str, Any], settings: ExecutionPolicy) -> tuple[ExecutionPolicy, int]:
+    """The policy of the run, and what each broker's network carries: stated for the simulated brokers and for ``auto`` alike."""
+    stated = options["network"]
+    policy = policy_from({**options, "network": None}, settings)
+    if stated is not None and policy.auto:
+        policy = replace(policy, network_bytes_per_s=stated)
+    return policy, stated or policy.network_bytes_per_s or NETWORK
 
 
 def show_played(

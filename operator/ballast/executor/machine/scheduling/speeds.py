@@ -89,9 +89,11 @@ def measure_traffic(run: Run, state: ClusterState, growth: Mapping[TopicPartitio
     """
     if not run.policy.auto:
         return run
-    link = run.policy.link_bytes_per_s
-    if link is not None:
-        run = replace(run, headroom=headroom(state, growth, link_bytes_per_s=link, share=run.policy.link_share))
+    network = run.policy.network_bytes_per_s
+    if network is not None:
+        run = replace(
+            run, headroom=headroom(state, growth, network_bytes_per_s=network, share=run.policy.network_share)
+        )
     if run.traffic:
         return run
     blind = brokers_of_unknown_growth(state, growth)

@@ -62,7 +62,7 @@ def test_the_traffic_of_all_partitions_adds_up() -> None:
 def test_headroom_is_the_shared_link_less_the_busier_side_and_never_negative() -> None:
     """80 % of 10 MB/s, less what goes through already."""
     s = scene({0: (1, 2, 3)})
-    left = headroom(s.cluster.snapshot(), {T0: 3.0 * MB}, link_bytes_per_s=10 * MB, share=0.8)
+    left = headroom(s.cluster.snapshot(), {T0: 3.0 * MB}, network_bytes_per_s=10 * MB, share=0.8)
     assert left == {1: 0, 2: 5 * MB, 3: 5 * MB, 4: 8 * MB}
 
 
@@ -70,7 +70,7 @@ def test_a_broker_that_did_not_tell_what_goes_through_it_is_not_taken_for_idle()
     """Broker 2 leads a partition that was not measured: it begins cautiously, like an unknown one, under the link."""
     s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=900 * MB)
     state = s.cluster.snapshot()
-    policy = ExecutionPolicy(link_bytes_per_s=100 * MB, link_share=0.8, auto_start_bytes_per_s=4 * MB)
+    policy = ExecutionPolicy(network_bytes_per_s=100 * MB, network_share=0.8, auto_start_bytes_per_s=4 * MB)
     plan = s.plan(Move(T, 0, (1, 2), (3, 2), 900 * MB), Move(T, 1, (2, 1), (3, 1), 900 * MB))
     run = new_run("r", plan, policy, Now(0, 0.0))
     whole = measure_traffic(run, state, {T0: 0.0, TopicPartition(T, 1): 0.0})
@@ -90,7 +90,7 @@ def run_under(policy: ExecutionPolicy, *, inbound: float = 0.0, size: int = 400 
 
 def test_auto_begins_at_half_of_the_headroom_and_never_goes_over_it() -> None:
     """8 of 10 MB/s usable, 2 in use on broker 3: it begins at 3 there, and ends at the 6 that are left."""
-    policy = ExecutionPolicy(link_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
+    policy = ExecutionPolicy(network_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
     s = run_under(policy, inbound=2 * MB)
     rates = rates_set(s.ears, 3)
     assert rates[0] == pytest.approx(3 * MB, rel=0.05)
@@ -105,7 +105,7 @@ def test_auto_follows_the_headroom_while_it_runs() -> None:
     s = scene({0: (1, 2)}, size_bytes=1500 * MB)
     s.world.add_topic("busy", {0: (2, 3)}, size_bytes=MB)
     s.world.clock.at(s.world.clock.monotonic_s() + 70, lambda: s.world.set_load("busy", 5 * MB))
-    policy = ExecutionPolicy(link_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
+    policy = ExecutionPolicy(network_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
     assert s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 1500 * MB)), policy, run_id="r").status == "done"
     rates = rates_set(s.ears, 3)
     assert max(rates) == pytest.approx(8 * MB, rel=0.05)
@@ -124,7 +124,7 @@ def test_auto_without_a_link_assumes_nothing_and_begins_low() -> None:
 def test_auto_refuses_a_move_that_needs_more_than_its_headroom() -> None:
     """What the move takes in does not fit into what is left: said with both figures, and nothing is started."""
     s = scene({0: (1, 2)}, inbound_bytes_per_s=3 * MB, size_bytes=20 * MB)
-    policy = ExecutionPolicy(link_bytes_per_s=10 * MB, guard_timeout_s=5)
+    policy = ExecutionPolicy(network_bytes_per_s=10 * MB, guard_timeout_s=5)
     result = s.driver.execute(s.plan(MOVE), policy, run_id="r")
     assert result.status == "refused"
     (held,) = next(h.verdicts for h in s.ears.heard if isinstance(h, Refusing) and h.verdicts)
@@ -136,7 +136,7 @@ def test_auto_refuses_a_move_that_needs_more_than_its_headroom() -> None:
 
 def test_auto_never_goes_under_its_floor() -> None:
     """A broker whose link is full already still gets the floor, or its moves would never end."""
-    policy = ExecutionPolicy(link_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
+    policy = ExecutionPolicy(network_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
     run = replace(Run("r", "test", "c", policy, {}, {}), headroom={1: 0})
     assert (ceiling(run, 1), broker_rates(run, [1])) == (MB, {1: MB})
 
@@ -169,7 +169,7 @@ def test_rates_by_broker_must_cover_the_plan() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"link_bytes_per_s": 0}, {"link_share": 0.0}, {"link_share": 1.1}, {"auto_floor_bytes_per_s": 0}],
+    [{"network_bytes_per_s": 0}, {"network_share": 0.0}, {"network_share": 1.1}, {"auto_floor_bytes_per_s": 0}],
 )
 def test_a_link_of_nothing_is_refused(wrong: dict[str, float]) -> None:
     """Values that could only be a slip."""
@@ -217,7 +217,7 @@ def test_what_a_broker_begins_with_goes_by_what_was_measured_of_it() -> None:
         needed={8: 80},
     )
     assert {b: start_rate(run, b) for b in range(1, 10)} == {
-        1: Start(200, Basis.LINK),
+        1: Start(200, Basis.NETWORK),
         2: Start(50, Basis.CAUTIOUS),
         3: Start(120, Basis.TRAFFIC),
         4: Start(70, Basis.SMALL),
@@ -234,14 +234,14 @@ def test_the_first_measurement_tells_the_traffic_and_each_one_the_headroom() -> 
     """A run whose rates do not follow the cluster has no use for either."""
     s = scene({0: (1, 2)}, brokers=2)
     state = s.cluster.snapshot()
-    linked = bare(ExecutionPolicy(link_bytes_per_s=100, link_share=0.5))
+    linked = bare(ExecutionPolicy(network_bytes_per_s=100, network_share=0.5))
     first = measure_traffic(linked, state, {T0: 10.0})
     assert (first.headroom, first.traffic) == ({1: 30, 2: 40}, {1: 20.0, 2: 10.0})
     second = measure_traffic(first, state, {T0: 20.0})
     assert (second.headroom, second.traffic) == ({1: 10, 2: 30}, first.traffic)
     free = measure_traffic(bare(ExecutionPolicy()), state, {T0: 10.0})
     assert (free.headroom, free.traffic) == ({}, first.traffic)
-    stated = bare(ExecutionPolicy(throttle=5, link_bytes_per_s=100))
+    stated = bare(ExecutionPolicy(throttle=5, network_bytes_per_s=100))
     assert measure_traffic(stated, state, {T0: 10.0}) is stated
 
 
