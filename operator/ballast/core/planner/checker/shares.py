@@ -150,7 +150,7 @@ def rise(total: float, weight: Floats, most: Floats, of: Ints, bound: Floats) ->
         sums = np.cumsum(by_rack)
         out = np.where(open_, np.minimum(weight * low, most), out)
         tight = np.flatnonzero(sums[:-1] >= bounds[1:-1] * (1 - FULL))
-        if not len(tight) or sums[-1] >= left * (1 - FULL):
+        if not len(tight):
             break
         full = order[: int(tight[-1]) + 1]
         open_ = open_ & ~np.isin(of, full)
@@ -162,7 +162,6 @@ def _by_rack(
     width: Floats, most: Floats, of: Ints, level: float, racks: int
 ) -> tuple[Floats, npt.NDArray[np.integer[Any]]]:
     """What so many racks hold at this level, the fullest first, and which they are."""
-    stand = np.where(width > 0, np.minimum(width * level, most), 0.0)
-    total = np.bincount(of, weights=stand)
+    total = np.bincount(of, weights=np.minimum(width * level, most))
     order = np.argsort(-total, kind="stable")[:racks]
     return total[order].astype(np.float64), order

@@ -269,10 +269,23 @@ def test_racks_bound_shares_by_the_rule_of_each_topic(rule: dict[str, Any], expe
     assert shares(racked("aab", *[(1, 3)] * 4), policy=policy) == pytest.approx(expected)
 
 
-def test_no_broker_has_a_share_of_more_than_one_replica_of_a_partition() -> None:
+def disks(*sizes: int) -> PlannerPolicy:
+    """Brokers with disks of these sizes."""
+    return replace(POLICY, capacities={b: Capacity(disk_bytes=size) for b, size in enumerate(sizes, 1)})
+
+
+@pytest.mark.parametrize("size", [100, 10**12])
+def test_no_broker_has_a_share_of_more_than_one_replica_of_a_partition(size: int) -> None:
     """However large its disk is, and where there are no racks."""
-    policy = replace(POLICY, capacities={b: Capacity(disk_bytes=size) for b, size in ((1, 1000), (2, 100), (3, 100))})
+    policy = disks(10 * size, size, size)
     assert shares(racked("---", *[(1, 2)] * 6), resource="disk", policy=policy) == [600, 300, 300]
+
+
+def test_a_rack_that_is_full_leaves_the_others_what_the_brokers_that_take_part_hold() -> None:
+    """Of six partitions one replica each is on a broker that is left out: nothing of it is theirs."""
+    intent = Balance(selection=Selection(exclude_brokers="4"))
+    state = racked("abcd", *[(1, 2, 4)] * 6)
+    assert shares(state, resource="disk", intent=intent, policy=disks(400, 100, 100, 100)) == [600, 300, 300, 0]
 
 
 def held(count: int, **topics: tuple[int, ...]) -> ClusterState:
@@ -288,7 +301,8 @@ def only(*rules: tuple[str, set[int]], **known: Any) -> PlannerPolicy:
     return replace(POLICY, topic_rules=said, **known)
 
 
-OF_THREE: Final = {b: Capacity(disk_bytes=size) for b, size in ((1, 2000), (2, 1000), (3, 1000))}
+OF_THREE: Final = disks(2000, 1000, 1000).capacities
+TERABYTES: Final = disks(2 * 10**12, 10**12, 10**12).capacities
 LED_BY_1: Final = replace(POLICY, topic_rules=(TopicRule(topics="a", leader_brokers=frozenset({1})),))
 
 
@@ -331,6 +345,13 @@ LED_BY_1: Final = replace(POLICY, topic_rules=(TopicRule(topics="a", leader_brok
             id="by-the-size-of-disks",
         ),
         pytest.param(
+            held(3, a=(1,) * 4, b=(3,) * 2),
+            only(("b", {3}), capacities=TERABYTES),
+            "disk",
+            [266.666667, 133.333333, 200],
+            id="by-the-size-of-large-disks",
+        ),
+        pytest.param(
             held(5, a=(1, 1, 1, 2, 2, 3), b=(4,) * 10 + (5,) * 2),
             only(("a", {1, 2, 3}), ("b", {4, 5}), cordoned=frozenset({3, 5})),
             "replicas",
@@ -350,6 +371,20 @@ LED_BY_1: Final = replace(POLICY, topic_rules=(TopicRule(topics="a", leader_brok
             "replicas",
             [60, 30, 10],
             id="who-takes-nothing-keeps-topics-that-others-have-less-of",
+        ),
+        pytest.param(
+            held(3, a=(3,) * 6, b=(1, 1)),
+            only(("a", {3}), ("b", {1, 2}), cordoned=frozenset({3})),
+            "replicas",
+            [1, 1, 6],
+            id="who-takes-nothing-keeps-topics-that-have-just-room-there",
+        ),
+        pytest.param(
+            held(3, a=(1, 2)),
+            only(("a", {1}), cordoned=frozenset({1})),
+            "replicas",
+            [0.666667] * 3,
+            id="what-has-no-room-where-it-may-be-counts-on-all-that-take-replicas",
         ),
         pytest.param(
             held(4, a=(1,) * 6, b=(2,) * 7 + (4,) * 5),
