@@ -24,7 +24,6 @@ from ballast.core.planner.goals import Resource, resources
 from ballast.core.planner.intents import Balance, Expand, Intent, Leaders
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.wording import human_percent
 
 Floats = npt.NDArray[np.float64]
 
@@ -220,9 +219,7 @@ def _bands(
         worse += float((_excess(sums, low, high) - _excess(past, low, high)).sum()) / mean
         if len(outside) and r.label not in admitted:
             b = int(outside[0])
-            away = sums[b] / share[b] - 1 if share[b] else float("inf")
-            side = "over" if away > 0 else "under"
-            text = f"ends {human_percent(abs(away))} {side} its share of {r.label}, and the plan does not admit it"
+            text = f"ends with {sums[b]} of {r.label}, its range is from {low[b]:.0f} to {high[b]:.0f}, and the plan does not admit it"
             found.append(Finding("band", f"broker {state.brokers[b].id}", text))
     forced = bool(broken or worse > WORSE) and _forced(state, plan, members, topics)
     if broken and not forced:
@@ -316,23 +313,23 @@ def fair_shares(
     alone = any(b.rack is None for b in state.brokers if b.alive)
     racks = sorted({n or "" for n in names}) if not alone else [str(b.id) for b in state.brokers]
     of = np.arange(brokers) if alone else np.array([racks.index(n or "") for n in names], np.int64)
-    usable = len(np.unique(of[members.takes | (members.shares & ~members.leaves)]))
+    usable = len(np.unique(of[members.shares]))
     factor = np.bincount(before.row, minlength=len(state.partitions))
     limit = np.maximum(-(-factor // max(usable, 1)), 1)
     if alone:
         limit = np.ones_like(limit)
     for topic, rows in topics.rows.items() if not alone else ():
-        racks_of = topics.racks(topic)
-        limit[rows] = factor[rows] if racks_of == 0 else np.maximum(-(-factor[rows] // (racks_of or 1)), 1)
+        # Where racks do not matter one may hold all of it.
+        limit[rows] = np.maximum(-(-factor[rows] // (topics.racks(topic) or 1)), 1)
     fewest = _fewest_racks(state, intent, members, before, of, limit, topics)
     bound = most_on_racks(r, factor, limit, fewest, len(racks))
-    by_rack = -np.sort(-np.bincount(of, weights=share, minlength=len(racks)))
+    by_rack = -np.sort(-np.bincount(of, weights=share))
     # Shares are rounded: together they may be a little more than there is.
     rounded = brokers * 10.0**-DIGITS
     if bool((np.cumsum(by_rack) <= bound[1:] * (1 + 1e-9) + rounded).all()):
         return share
-    weight = np.where(share > 0, weight, 0.0) if topics.rules else weight
-    return rise(min(total, float(bound[-1])), weight, most, of, bound)
+    # Whom the topics' rules leave no share gets none by its rack.
+    return rise(min(total, float(bound[-1])), np.where(share > 0, weight, 0.0), most, of, bound)
 
 
 def _fewest_racks(
@@ -341,7 +338,6 @@ def _fewest_racks(
     """By partition: as many racks as hold it, as far as racks remain for it when what must go has gone."""
     if not bool((limit > 1).any()):
         return np.zeros_like(limit)
-    usable = members.takes | (members.shares & ~members.leaves)
     kind, kept_off, matters = np.zeros(len(limit), np.int64), [np.zeros(len(of), np.bool_)], [True]
     kinds: dict[Any, int] = {}
     for topic, rows in topics.rows.items():
@@ -354,7 +350,7 @@ def _fewest_racks(
     barred = np.array(kept_off)
     remain = np.zeros((len(barred), int(of.max()) + 1), np.bool_)
     for k, off in enumerate(barred):
-        remain[k, of[usable & ~off]] = True
+        remain[k, of[members.shares & ~off]] = True
     remain = remain[kind]
     held = np.zeros_like(remain)
     held[before.row, of[before.broker]] = True
@@ -363,8 +359,7 @@ def _fewest_racks(
         chosen = np.array([intent.selection.broker(b.id) for b in state.brokers], np.bool_)
         stays &= ~(barred & chosen)[kind[before.row], before.broker]
     remain[before.row[stays], of[before.broker[stays]]] = True
-    asked = (limit > 1) & np.array(matters)[kind]
-    return np.where(asked, np.minimum(held.sum(axis=1), remain.sum(axis=1)), 0)
+    return np.where(np.array(matters)[kind], np.minimum(held.sum(axis=1), remain.sum(axis=1)), 0)
 
 
 def pour(total: float, weight: Floats, most: Floats) -> Floats:

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.core.planner.checker.test_checker import told, true_to_itself
 from tests.unit.core.planner.checker.test_rules import ADMITTED, POLICY, cluster, move, plan_of
 
-from ballast.core.cluster import ClusterState
+from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
 from ballast.core.plan import Move, Plan
 from ballast.core.planner import Balance, Decommission, Expand, Intent, Leaders, Loads, PlannerPolicy, Selection
 from ballast.core.planner.checker.bands import Members, limits, pour
@@ -127,6 +127,27 @@ def test_a_size_is_told_as_it_is_known() -> None:
     assert {f for f in judged(honest(*MOVES), loads=nothing) if f[1] != "the plan"} >= {
         ("sum", str(m.name)) for m in MOVES
     }
+
+
+def test_a_broker_with_id_0_can_be_the_busiest() -> None:
+    """It takes in what two others hand out."""
+    rows = [PartitionRow("t", n, b, (b,), (b,), sizes=(100,)) for n, b in enumerate((1, 2))]
+    state = build("c", tuple(Broker(b, log_dirs_known=True) for b in range(3)), (Topic("t"),), rows)
+    made = honest(*(Move("t", n, (b,), (0,), 100) for n, b in enumerate((1, 2))), state=state, **ADMITTED)
+    intent = Expand(brokers=frozenset({0}))
+    assert made.summary["busiest_bytes"] == 200
+    assert [f for f in judged(made, state=state, intent=intent) if f[0] == "sum"] == []
+
+
+def test_sums_are_exact_however_large_they_are() -> None:
+    """To the byte, also where a floating-point number has no room for it."""
+    large = 2**53 + 1
+    disk = LogDir("/d", 4 * large, 3 * large)
+    state = cluster(rows={("u", 0): {"sizes": (large, large)}}, dirs=dict.fromkeys(range(1, 7), (disk,)))
+    made = honest(replace(MOVES[0], size_bytes=large), *MOVES[1:], state=state)
+    assert judged(made, state=state) == []
+    less = told(made, lambda s: s["brokers"][4]["after"].update(disk=large - 1))
+    assert judged(less, state=state) == [("sum", "broker 5")]
 
 
 def test_a_size_that_was_assumed_makes_no_other_unknown() -> None:

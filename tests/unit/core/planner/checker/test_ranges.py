@@ -14,6 +14,7 @@ from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, buil
 from ballast.core.plan import Move, Obstacle
 from ballast.core.planner import Balance, Expand, Intent, Leaders, Loads, PlannerPolicy, Selection, TopicRule
 from ballast.core.planner.checker.bands import Lists, Members, fair_shares
+from ballast.core.planner.checker.checker import check
 from ballast.core.planner.checker.topics import TopicJudge
 from ballast.core.planner.goals import resources
 from ballast.core.planner.policy import Capacity
@@ -74,6 +75,47 @@ def test_a_range_that_is_missed_is_found_where_the_plan_does_not_admit_it(
         assert balance(state, *pairs, admitted=LABELS) == []
 
 
+def test_ranges_are_around_the_shares_that_brokers_have_where_one_takes_nothing() -> None:
+    """Nothing can be moved to it; leaders can."""
+    policy = replace(POLICY, cordoned=frozenset({3}))
+    assert balance(lone(6, 5, 1), policy=policy) == [("band", "broker 1")]
+    assert balance(lone(6, 5, 1), policy=policy, admitted=("preferred leaders",)) == []
+
+
+OTHER: Final = TopicRule(topics="other", not_brokers=frozenset({9}))
+"""With rules shares are rounded, whatever the rules say."""
+
+
+def test_a_broker_at_the_very_end_of_its_range_is_within_it() -> None:
+    """A share that is rounded down takes no byte off its range; filled up to there is not overfilled."""
+    policy = replace(POLICY, band=0.2, trigger=0.2, topic_rules=(OTHER,))
+    assert balance(lone(4, 3, 3), policy=policy) == []
+    pairs = [(n, 3) for n in range(4)]
+    assert balance(lone(6, 4, 0), *pairs, intent=Expand(brokers=frozenset({3})), policy=policy) == []
+
+
+@pytest.mark.parametrize("intent", [Balance(), Expand(brokers=frozenset({3}))])
+def test_an_empty_broker_off_which_a_rule_keeps_every_topic_is_within_its_range(intent: Intent) -> None:
+    """It has a share of nothing, and holds nothing."""
+    kept_off = replace(POLICY, topic_rules=(TopicRule(topics="t", not_brokers=frozenset({3})),))
+    assert balance(lone(2, 2, 0), intent=intent, policy=kept_off) == []
+
+
+def test_a_range_that_is_missed_is_told_by_its_ends() -> None:
+    """Also where it is of no width, since the broker has a share of nothing."""
+    policy = replace(POLICY, topic_rules=(TopicRule(topics="t", not_brokers=frozenset({3})),))
+    for state, subject, ends in (
+        (lone(5, 5, 1), "broker 3", ("ends with 100 of disk", "its range is from 0 to 0")),
+        (lone(6, 4, 0), "broker 1", ("ends with 600 of disk", "its range is from 450 to 550")),
+        (lone(4, 6, 0), "broker 1", ("ends with 400 of disk", "its range is from 450 to 550")),
+    ):
+        made = honest(state=state, obstacles=(Obstacle("band", "replicas", "a reason"),))
+        found = check(state, made, BALANCE, loads=Loads.from_state(state), policy=policy)
+        told = next(f for f in found if f.code == "band")
+        assert told.subject == subject
+        assert all(end in told.detail for end in ends)
+
+
 def test_a_plan_without_moves_is_judged_by_the_trigger_and_one_with_moves_by_the_band() -> None:
     """The trigger is the wider one."""
     wide = replace(POLICY, trigger=0.5)
@@ -97,6 +139,42 @@ def test_a_broker_that_was_within_its_range_stays_within_it() -> None:
     even = lone(2, 2, 2)
     assert balance(even, (2, 3), admitted=LABELS) == [("regression", "broker 2")]
     assert ("regression", "broker 2") in balance(even, (2, 3))
+
+
+def test_a_broker_at_the_lower_end_of_its_range_was_within_it() -> None:
+    """With one less it is not."""
+    policy = replace(POLICY, band=0.25)
+    assert balance(lone(3, 4, 5), (0, 2), admitted=LABELS, policy=policy) == [("regression", "broker 1")]
+
+
+@pytest.mark.parametrize(
+    ("counts", "pair", "subject"), [((2, 2, 2), (2, 3), "broker 2"), ((15, 5), (15, 1), "the plan")]
+)
+def test_one_resource_that_gets_worse_is_enough(counts: tuple[int, ...], pair: tuple[int, int], subject: str) -> None:
+    """The ranges of counts are so wide that no count is out of them."""
+    policy = replace(POLICY, bands={"replicas": 0.9, "preferred-leaders": 0.9})
+    assert balance(lone(*counts), pair, admitted=("disk",), policy=policy) == [("regression", subject)]
+
+
+@pytest.mark.parametrize(
+    ("counts", "pair"),
+    [
+        pytest.param((12, 11, 7), (12, 1), id="over"),
+        pytest.param((8, 9, 13), (0, 2), id="under"),
+    ],
+)
+def test_a_broker_gets_no_further_beyond_either_end(counts: tuple[int, ...], pair: tuple[int, int]) -> None:
+    """While the other two stay within their ranges or as far out as they were."""
+    assert balance(lone(*counts), pair, admitted=LABELS) == [("regression", "the plan")]
+
+
+@pytest.mark.parametrize(("size", "codes"), [(400, set()), (600, {"regression"})])
+def test_a_thousandth_of_a_share_is_no_regression(size: int, codes: set[str]) -> None:
+    """Two brokers that are out of range get further from it, each by so many of a million bytes."""
+    state = cluster((1,), (2,), (2,), brokers=2, sizes=(1_500_000, 500_000, size))
+    obstacles = (Obstacle("band", "disk", "a reason"),)
+    made = honest(Move("t", 2, (2,), (1,), size), state=state, obstacles=obstacles, status="misses-some-goals")
+    assert {code for code, _ in judged(made, intent=BALANCE, state=state, policy=POLICY)} == codes
 
 
 def test_brokers_out_of_range_do_not_get_further_from_it() -> None:
@@ -219,13 +297,18 @@ def test_a_share_is_that_of_the_brokers_that_take_part(
     assert shares(lone(8, 3, 1), policy=policy, intent=intent) == expected
 
 
-def racked(racks: str, *lists: tuple[int, ...]) -> ClusterState:
-    """Brokers in these racks, with partitions on these."""
+def racked(
+    racks: str, *lists: tuple[int, ...], other: tuple[int, ...] = (), down: tuple[int, ...] = ()
+) -> ClusterState:
+    """Brokers in these racks, with partitions on these; ``other`` is the only partition of another topic."""
     brokers = tuple(
-        Broker(b, rack=rack if rack != "-" else None, log_dirs_known=True) for b, rack in enumerate(racks, 1)
+        Broker(b, rack=rack if rack != "-" else None, alive=b not in down, log_dirs_known=True)
+        for b, rack in enumerate(racks, 1)
     )
     rows = [PartitionRow("t", n, m[0], m, m, sizes=(100,) * len(m)) for n, m in enumerate(lists)]
-    return build("c", brokers, (Topic("t"),), rows)
+    if other:
+        rows.append(PartitionRow("other", 0, other[0], other, other, sizes=(100,) * len(other)))
+    return build("c", brokers, tuple(Topic(t) for t in dict.fromkeys(row.topic for row in rows)), rows)
 
 
 def test_a_share_of_leaders_is_that_of_brokers_that_may_lead() -> None:
@@ -255,18 +338,114 @@ def test_racks_bound_what_their_brokers_can_share(
     assert shares(racked(racks, *lists)) == expected
 
 
+def test_a_broker_that_is_down_and_names_no_rack_leaves_the_others_their_racks() -> None:
+    """Only a broker that is alive without one makes racks count for nothing."""
+    assert shares(racked("aab-", *[(1, 3)] * 4, down=(4,))) == [2, 2, 4, 0]
+
+
+ANYWHERE: Final[dict[str, Any]] = {"not_brokers": frozenset({9})}
+
+
 @pytest.mark.parametrize(
-    ("rule", "expected"),
+    ("rule", "replicas", "expected"),
     [
-        pytest.param({"ignore_racks": True}, [2.666667] * 3, id="racks-do-not-matter"),
-        pytest.param({"not_brokers": frozenset({9})}, [2, 2, 4], id="racks-matter"),
-        pytest.param({"brokers": frozenset({1, 2})}, [4, 4, 0], id="of-one-rack-only"),
+        pytest.param({"ignore_racks": True}, (1, 3), [2.666667] * 3, id="racks-do-not-matter"),
+        pytest.param({"ignore_racks": True}, (1, 2), [2.666667] * 3, id="racks-do-not-matter-and-one-has-all"),
+        pytest.param(ANYWHERE, (1, 3), [2, 2, 4], id="racks-matter"),
+        pytest.param(ANYWHERE, (1, 2), [2, 2, 4], id="racks-matter-and-one-has-all"),
+        pytest.param(ANYWHERE, (1, 2, 3), [4, 4, 4], id="more-replicas-than-racks"),
+        pytest.param({"brokers": frozenset({1, 2})}, (1, 3), [4, 4, 0], id="of-one-rack-only"),
     ],
 )
-def test_racks_bound_shares_by_the_rule_of_each_topic(rule: dict[str, Any], expected: list[float]) -> None:
-    """One of two replicas in each of two racks."""
+def test_racks_bound_shares_by_the_rule_of_each_topic(
+    rule: dict[str, Any], replicas: tuple[int, ...], expected: list[float]
+) -> None:
+    """Four partitions with replicas on these of three brokers, of which two share a rack."""
     policy = replace(POLICY, topic_rules=(TopicRule(topics="t", **rule),))
-    assert shares(racked("aab", *[(1, 3)] * 4), policy=policy) == pytest.approx(expected)
+    assert shares(racked("aab", *[replicas] * 4), policy=policy) == pytest.approx(expected)
+
+
+def kept_off(*brokers: int, **known: Any) -> PlannerPolicy:
+    """Brokers that may not hold the topic."""
+    return replace(POLICY, topic_rules=(TopicRule(topics="t", not_brokers=frozenset(brokers)),), **known)
+
+
+HUGE: Final = {b: Capacity(disk_bytes=size) for b, size in enumerate((10_000, 10_000, 1000, 1000, 1000), 1)}
+TWO_LEFT_OUT: Final = Balance(selection=Selection(exclude_brokers="4|5"))
+
+
+@pytest.mark.parametrize(
+    ("racks", "replicas", "policy", "intent", "expected"),
+    [
+        pytest.param("aabbc", (1, 2, 3, 5), POLICY, BALANCE, [3, 3, 3, 3, 4], id="on-three-racks"),
+        pytest.param("aabbc", (1, 2, 3, 4), POLICY, BALANCE, [3.2] * 5, id="on-two-racks"),
+        pytest.param(
+            "aabbcc",
+            (1, 2, 3, 5),
+            replace(POLICY, draining=frozenset({5})),
+            BALANCE,
+            [3, 3, 3, 3, 0, 4],
+            id="another-broker-of-the-rack-remains",
+        ),
+        pytest.param(
+            "aabbc",
+            (1, 2, 3, 5),
+            replace(POLICY, draining=frozenset({5})),
+            BALANCE,
+            [4, 4, 4, 4, 0],
+            id="no-broker-of-the-rack-remains",
+        ),
+        pytest.param("aabbc", (1, 2, 3, 5), kept_off(5), BALANCE, [4, 4, 4, 4, 0], id="a-rule-takes-it-off-the-rack"),
+        pytest.param(
+            "aabbcc", (1, 2, 3, 5), kept_off(5), BALANCE, [3, 3, 3, 3, 0, 4], id="a-rule-leaves-the-rack-another-broker"
+        ),
+        pytest.param(
+            "aabbc",
+            (1, 2, 3, 5),
+            kept_off(5),
+            Expand(brokers=frozenset({4})),
+            [3, 3, 3, 3, 0],
+            id="a-rule-that-the-intent-does-not-repair",
+        ),
+        pytest.param(
+            "aabcd",
+            (1, 2, 3, 4, 5),
+            replace(POLICY, capacities=HUGE),
+            TWO_LEFT_OUT,
+            [4, 4, 4, 0, 0],
+            id="two-racks-are-left-out",
+        ),
+        pytest.param(
+            "aabcd",
+            (1, 2, 3, 4, 5),
+            kept_off(4, 5, capacities=HUGE),
+            TWO_LEFT_OUT,
+            [4, 4, 4, 0, 0],
+            id="two-racks-are-left-out-off-which-a-rule-keeps-it",
+        ),
+    ],
+)
+def test_racks_share_so_that_no_partition_goes_to_fewer_racks(
+    racks: str, replicas: tuple[int, ...], policy: PlannerPolicy, intent: Intent, expected: list[float]
+) -> None:
+    """Four partitions with more replicas than racks: two racks that are full leave one of each for a third that holds it."""
+    assert shares(racked(racks, *[replicas] * 4), policy=policy, intent=intent) == pytest.approx(expected)
+
+
+def test_each_topic_stays_on_its_racks_by_its_own_rules() -> None:
+    """One that may ignore racks lets no other do so."""
+    rules = (TopicRule(topics="other", ignore_racks=True), TopicRule(topics="t", **ANYWHERE))
+    state = racked("aabbc", *[(1, 2, 3, 5)] * 4, other=(1,))
+    assert shares(state, policy=replace(POLICY, topic_rules=rules)) == [3.25, 3.25, 3.25, 3.25, 4]
+
+
+def test_a_broker_off_which_a_rule_keeps_every_topic_has_no_part_in_its_racks_share() -> None:
+    """What the rack can hold is for the broker beside it, however large it is; who has a small share keeps its part."""
+    rule = TopicRule(topics="t", brokers=frozenset({1, 3}))
+    policy = replace(disks(2000, 1000, 1000), topic_rules=(rule,))
+    assert shares(racked("aab", *[(1, 3)] * 4), resource="disk", policy=policy) == [400, 0, 400]
+    small = replace(disks(8000, 1000, 1000), topic_rules=(OTHER,))
+    assert shares(racked("aab", (1, 3)), policy=small) == [0.888889, 0.111111, 1]
 
 
 def disks(*sizes: int) -> PlannerPolicy:
@@ -274,10 +453,14 @@ def disks(*sizes: int) -> PlannerPolicy:
     return replace(POLICY, capacities={b: Capacity(disk_bytes=size) for b, size in enumerate(sizes, 1)})
 
 
+@pytest.mark.parametrize("rule", [ANYWHERE, {"ignore_racks": True}])
+@pytest.mark.parametrize("topics", ["other", "t"])
 @pytest.mark.parametrize("size", [100, 10**12])
-def test_no_broker_has_a_share_of_more_than_one_replica_of_a_partition(size: int) -> None:
-    """However large its disk is, and where there are no racks."""
-    policy = disks(10 * size, size, size)
+def test_no_broker_has_a_share_of_more_than_one_replica_of_a_partition(
+    size: int, topics: str, rule: dict[str, Any]
+) -> None:
+    """However large its disk is, where there are no racks, and whatever rules the topic has."""
+    policy = replace(disks(10 * size, size, size), topic_rules=(TopicRule(topics=topics, **rule),))
     assert shares(racked("---", *[(1, 2)] * 6), resource="disk", policy=policy) == [600, 300, 300]
 
 
