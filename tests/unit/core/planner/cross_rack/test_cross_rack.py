@@ -237,13 +237,22 @@ def outside(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> set[tup
     return {(r.resource, b) for r in ranges_of(state, loads, policy) for b in r.outside}
 
 
+def excess(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> float:
+    """How far all brokers are out of range together, in average shares."""
+    return sum(
+        max(s.load - s.high, s.low - s.load, 0.0) / max(s.fair, 1.0)
+        for r in ranges_of(state, loads, policy)
+        for s in r.shares.values()
+    )
+
+
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(loaded(), st.sampled_from([Leaders(), Balance()]))
 def test_ranges_stay_met_cost_never_rises_and_a_second_plan_is_empty(
     case: tuple[ClusterState, Loads, CrossRackPolicy], intent: Intent
 ) -> None:
-    """On a cluster that is balanced already, where every change is there for less traffic."""
+    """Where a plan without regard to racks finds nothing more, every change is there for less traffic, or brings a range nearer."""
     state, loads, cross_rack = case
     plain = PlannerPolicy(prove=False, band=0.3)
     before = plan(state, intent, loads=loads, policy=plain)
@@ -260,8 +269,10 @@ def test_ranges_stay_met_cost_never_rises_and_a_second_plan_is_empty(
     now, then = traffic_now(balanced, loads, cross_rack), traffic_now(after, loads, cross_rack)
     if now is not None and then is not None:
         saved, changes = now.bytes_per_s - then.bytes_per_s, len(made.moves)
-        assert saved >= changes * cross_rack.least_saving_bytes_per_s - 3
-        assert changes == 0 or saved > 0
+        # From other leaders the search may reach what it missed from these: a range comes before traffic.
+        if excess(after, loads, policy) >= excess(balanced, loads, policy) - 1e-9:
+            assert saved >= changes * cross_rack.least_saving_bytes_per_s - 3
+            assert changes == 0 or saved > 0
         told = made.summary["cross_rack"]
         assert told["after"]["bytes_per_s"] == then.bytes_per_s
     else:
