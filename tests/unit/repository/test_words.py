@@ -60,7 +60,7 @@ def forms(phrase: str) -> str:
     if not rest:
         return first + ENDINGS
     verb = f"(?:{VERBS[first]})" if first in VERBS else first
-    between = r"\b.{0,30}\b" if rest == ["back"] and first == "take" else r"\s+"
+    between = r"\b.{0,30}\b" if first == "take" and rest in (["back"], ["up", "again"]) else r"\s+"
     return verb + between + r"\s+".join(rest)
 
 

@@ -83,9 +83,9 @@ def start(known: Known, bounds: Bounds) -> Start:
     return best if best.bytes_per_s <= bounds.ceiling else Start(bounds.ceiling, Basis.CEILING)
 
 
-def least(intake_bytes_per_s: float) -> int:
+def least(inbound_bytes_per_s: float) -> int:
     """The least rate at which a broker that must copy so much each second also catches up."""
-    return int(intake_bytes_per_s / SAFE_SHARE) + 1 if intake_bytes_per_s > 0 else 0
+    return int(inbound_bytes_per_s / SAFE_SHARE) + 1 if inbound_bytes_per_s > 0 else 0
 
 
 def bytes_by_broker(moves: Iterable[Move]) -> dict[int, int]:

@@ -289,7 +289,7 @@ def test_stall_names_the_down_destination_and_goes_on_when_it_returns() -> None:
     assert s.throttles() == {}
 
 
-def test_rate_under_the_intake_is_refused_with_the_arithmetic() -> None:
+def test_a_throttle_below_the_inbound_rate_is_refused_with_the_arithmetic() -> None:
     """Producers write faster than the throttle: the move could never end, so it does not begin."""
     s = scene(inbound_bytes_per_s=2 * MB)
     policy = ExecutionPolicy(throttle=MB, guard_timeout_s=10)
@@ -303,7 +303,7 @@ def test_rate_under_the_intake_is_refused_with_the_arithmetic() -> None:
     assert s.throttles() == {}
 
 
-def test_rate_under_the_intake_is_raised_when_told() -> None:
+def test_a_throttle_below_the_inbound_rate_is_raised_when_told() -> None:
     """With raise_throttle the rate is raised to what the move needs, and the move ends."""
     s = scene(inbound_bytes_per_s=2 * MB, size_bytes=20 * MB)
     policy = ExecutionPolicy(throttle=MB, raise_throttle=True)

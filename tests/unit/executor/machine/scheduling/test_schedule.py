@@ -432,7 +432,7 @@ AUTO: Final = ExecutionPolicy(throttle="auto", auto_start_bytes_per_s=10 * MB, a
         ),
     ],
 )
-def test_a_rate_that_producers_outrun_is_refused_with_what_helps(
+def test_a_throttle_below_the_inbound_rate_is_refused_with_what_helps(
     policy: ExecutionPolicy, known: dict[str, Any], remedy: str
 ) -> None:
     """With the arithmetic; the other moves start."""
@@ -464,7 +464,7 @@ def test_a_rate_that_may_be_raised_is_raised_on_each_side(policy: ExecutionPolic
     assert after.rates[1] > 40 * MB
 
 
-def test_a_move_that_none_write_to_hides_no_other_that_outruns_its_rate() -> None:
+def test_a_move_that_none_write_to_hides_no_other_whose_throttle_is_too_low() -> None:
     """Each is judged, whatever comes before it."""
     after, _ = started(run_of(waiting(B, A), FIXED, inbound=FAST))
     assert (begun(after), [v.code for v in after.verdicts]) == ([1], ["throttle-too-low"])
@@ -481,7 +481,7 @@ def test_auto_may_give_a_broker_all_of_its_ceiling() -> None:
 @pytest.mark.parametrize(
     ("policy", "inbound"), [(FIXED, {}), (FIXED, {A.name: 0.0}), (FIXED, {A.name: 5.0 * MB}), (PLAIN, FAST)]
 )
-def test_rates_are_left_alone_where_producers_do_not_outrun_them(
+def test_rates_are_left_alone_where_they_are_above_the_inbound_rate(
     policy: ExecutionPolicy, inbound: dict[TopicPartition, float]
 ) -> None:
     """Or where there are none."""
