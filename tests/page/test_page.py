@@ -227,11 +227,11 @@ def test_approving_needs_the_token_and_reaches_the_daemon(show: Show, open_page:
 @pytest.mark.parametrize(
     ("moves", "said"),
     [
-        ((Move("orders", 0, (1, 2), (2, 1), 7),), "does 1 replica list change (no data copied)"),
-        ((Move("orders", 0, (1, 2), (1, 3)),), "does 1 move (unknown size)"),
-        ((Move("orders", 0, (1, 2), (1, 3), 0),), "does 1 move (0 B)"),
-        ((Move("orders", 0, (1, 2), (1, 2), 7, log_dirs=("/d", "any")),), "does 1 move between log dirs"),
-        ((Move("orders", 0, (1, 2, 3), (1, 2), 7),), "does 1 partition with fewer replicas (no data copied)"),
+        ((Move("orders", 0, (1, 2), (2, 1), 7),), "changes 1 replica list change (no data copied)"),
+        ((Move("orders", 0, (1, 2), (1, 3)),), "changes 1 move (unknown size)"),
+        ((Move("orders", 0, (1, 2), (1, 3), 0),), "changes 1 move (0 B)"),
+        ((Move("orders", 0, (1, 2), (1, 2), 7, log_dirs=("/d", "any")),), "changes 1 move between log dirs"),
+        ((Move("orders", 0, (1, 2, 3), (1, 2), 7),), "changes 1 partition with fewer replicas (no data copied)"),
     ],
 )
 def test_a_card_says_what_the_plan_does_as_every_command_does(
@@ -246,7 +246,9 @@ def test_a_card_says_what_the_plan_does_as_every_command_does(
     card = page.get_by_role("article")
     expect(card.locator(".facts")).to_contain_text(said)
     card.get_by_role("button", name="Approve…").click()
-    expect(page.locator("#ask-text")).to_have_text(f"{said.removeprefix('does ')}. It starts once no guard refuses it.")
+    expect(page.locator("#ask-text")).to_have_text(
+        f"{said.removeprefix('changes ')}. It starts once no guard refuses it."
+    )
 
 
 @pytest.mark.parametrize(
@@ -267,7 +269,7 @@ def test_the_headline_counts_a_run_as_its_plan_does(
     url, _, _ = show(a_view(run=replace(a_run(), **changes)))
     page = open_page(url)
     expect(page.locator("#verdict .detail")).to_have_text(detail)
-    expect(page.locator("#run .facts")).to_contain_text(f"does {', '.join(replace(a_run(), **changes).changes)}")
+    expect(page.locator("#run .facts")).to_contain_text(f"changes {', '.join(replace(a_run(), **changes).changes)}")
     expected = 0.25 if changes else 0.583
     assert float(page.locator("#run progress").get_attribute("value") or 0) == pytest.approx(expected, abs=0.01)
 

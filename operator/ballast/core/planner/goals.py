@@ -155,7 +155,7 @@ def leaders(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> Resourc
 
 
 def leader_bytes(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> Resource | None:
-    """The bytes on disk that a broker leads, for clusters whose traffic is not measured; replica list changes do most of it for free.
+    """The bytes on disk that a broker leads, for clusters whose traffic is not measured; replica list changes do most of it.
 
     A stand-in: what is large on disk is usually read and written much.  Only where the policy names a band for it, since where
     bytes out are known they say the same thing better.

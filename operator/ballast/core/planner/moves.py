@@ -34,7 +34,7 @@ Change = tuple[int, list[int], list[int]]
 def moves_of(question: Question, problem: Problem, cur: SmallInts) -> tuple[tuple[Move, ...], Ints]:
     """Moves in the order in which they should be made, and the scaled loads when all are made.
 
-    Replica list changes come first, since they are free; then repairs; then what relieves the worst brokers most.
+    Replica list changes come first, since they copy nothing; then repairs; then what relieves the worst brokers most.
     """
     state, intent, before = question.state, question.intent, loads_before(problem)
     changes = _changes(problem, cur, in_place=isinstance(intent, Swap))

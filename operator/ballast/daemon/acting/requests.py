@@ -100,7 +100,7 @@ class Requests:
                 log_event(log, str(outcome), request=request.id, by=request.by)
                 answered += 1
                 if self.access.release_for:
-                    # Only now: it takes a while, and the lock check, which gives the lock up, does not wait for the answer.
+                    # Only now: it takes a while, and the lock check, which releases the lock, does not wait for the answer.
                     self.access.stop()
             self._tell_skipped(self.access.reading.skipped_requests())
             self._share(self.access.journal)

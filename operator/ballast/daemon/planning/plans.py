@@ -58,7 +58,7 @@ class PlanMaker:
 
 @dataclass(frozen=True, slots=True)
 class BalanceCheck:
-    """Replica list changes, which are free, and only when they do not suffice, moves."""
+    """Replica list changes, which copy nothing, and only when they do not suffice, moves."""
 
     board: Board
     reading: Reading
@@ -67,7 +67,7 @@ class BalanceCheck:
     plans: PlanMaker
 
     def check(self) -> str:
-        """Is the load within its bands?  If not: replica list changes, which are free, and only when they do not suffice, moves."""
+        """Is the load within its ranges?  If not: replica list changes, which copy nothing, and only when they do not suffice, moves."""
         state = self.reading.fresh()
         if run := self.runs.in_flight():
             return f"No planning while run {run} is in progress."
