@@ -66,6 +66,9 @@ def execute(options: ReassignOptions) -> int:
             with writer_from_follower(opened, "--execute", watch) as writer:
                 _restore_left_throttles(writer)
                 failed = start_all_or_none(writer, plan, policy, run_id, watch)
+                left_open = bool(failed) and any(run.id == run_id for run in writer.driver.open_runs())
+            if left_open:
+                print_own_line(f"run {run_id} is still being cancelled: {keep_following(opened, options, run_id)}.")
             if failed:
                 click.echo(report.start_failure_message(failed))
                 return 1
@@ -202,8 +205,16 @@ def start_all_or_none(
     if watch.refused and result.status == "left":
         # All or nothing, as the stock tool promises: cancel what had begun.
         writer.driver.stay()
-        (*_, begun) = writer.driver.open_runs()
-        writer.driver.ask(Command.CANCEL, run=begun.id, by=f"{COMMAND} --execute: all or nothing")
+        # Its own end is waited for: what the watch refused stands, and would make it leave at the first look.
+        watch.leave = lambda: None
+        begun = next((run for run in writer.driver.open_runs() if run.id == run_id), None)
+        if begun is None:
+            print_own_line(
+                f"Run {run_id} is not in the journal any more and cannot be cancelled: what it has begun goes on. "
+                f"{COMMAND} --cancel with the same file cancels it."
+            )
+            return watch.refused
+        writer.driver.ask(Command.CANCEL, run=run_id, by=f"{COMMAND} --execute: all or nothing")
         writer.resume(begun)
     return watch.refused
 

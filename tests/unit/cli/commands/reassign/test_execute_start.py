@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.cli.commands.reassign.execute import StartWatch, start_all_or_none
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
+from ballast.executor.driver.driver import Driver
+from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.ports.journal import Request
+from ballast.executor.machine.run import Now, Run, new_run
+from ballast.ports.journal import Record, Request
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Writer
 
@@ -41,3 +46,41 @@ def test_what_is_held_back_meanwhile_is_not_said_to_have_started(kind: str, why:
     assert set(found) == {ONE.name, OTHER.name}
     assert all(reason.startswith(why) for reason in found.values())
     assert s.cluster.reassignments() == {}
+
+
+@pytest.mark.parametrize("kind", ["pause", "take-over"])
+@pytest.mark.parametrize("ahead_s", [-3600, 3600])
+def test_only_its_own_run_is_cancelled(kind: str, ahead_s: int) -> None:
+    """Another person's run is open, begun by a clock that differs: it stays as it is, and this one is cancelled to its end."""
+    s = scene({0: (1, 2), 1: (2, 1), 2: (1, 2)})
+    theirs = another_run(s, started_ms=s.world.clock.now_ms() + ahead_s * 1000)
+    s.journal.request(Request("q", kind, "Ada", s.world.clock.now_ms(), {"wait_s": 600}))
+    assert set(started(s, ONE, OTHER)) == {ONE.name, OTHER.name}
+    (left,) = s.driver.open_runs()
+    assert (left.id, left.phase, left.stopped_by) == (theirs.id, theirs.phase, "")
+    assert (s.cluster.reassignments(), s.throttles()) == ({}, {})
+
+
+def another_run(s: Scene, started_ms: int) -> Run:
+    """A run in the journal that another person has left open, and that has begun nothing."""
+    plan = s.plan(Move(T, 2, (1, 2), (4, 2), 100 * MB))
+    theirs = replace(new_run("theirs", plan, POLICY, Now(0, 0.0)), started_ms=started_ms)
+    s.journal.append(dump_run(theirs))
+    return theirs
+
+
+def test_a_run_that_is_no_longer_in_the_journal_is_said_not_to_be(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its records are gone by the time it is to be cancelled: what it has begun goes on, and that is said."""
+    s = scene({0: (1, 2), 1: (2, 1)})
+    stay = Driver.stay
+
+    def stay_without_records(driver: Driver) -> None:
+        s.journal.append([Record(r.key, None) for r in s.journal.read() if "/r" in r.key])
+        stay(driver)
+
+    monkeypatch.setattr(Driver, "stay", stay_without_records)
+    s.journal.request(Request("q", "pause", "Ada", s.world.clock.now_ms(), {}))
+    assert set(started(s, ONE, OTHER)) == {ONE.name, OTHER.name}
+    assert "Run r is not in the journal any more" in capsys.readouterr().err
