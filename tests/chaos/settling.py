@@ -18,10 +18,10 @@ from tests.chaos.person import INSISTS_S, Person
 from tests.chaos.verdicts import Judge, Violated, violated
 
 from ballast.errors import BallastError
-from ballast.executor.machine.run import Run
+from ballast.executor.journal.records import load_runs
+from ballast.executor.machine.run import Now, Run
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.journal import journal_of
-from ballast.wiring.runs import runs_of
 
 WHOLE_WITHIN_S: Final = 300.0
 RESTORED_WITHIN_S: Final = 120.0
@@ -194,6 +194,6 @@ def runs_in_journal(sandbox: ChaosSandbox) -> dict[str, Run]:
     with open_cluster(bootstrap_server=sandbox.inner_server) as opened:
         journal = journal_of(opened)
         try:
-            return runs_of(journal)
+            return load_runs(journal.read(), Now(0, 0.0))
         finally:
             journal.close()

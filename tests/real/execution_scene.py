@@ -24,12 +24,12 @@ from ballast.core.plan.file import dumps
 from ballast.core.throttles.stale import all_settings
 from ballast.errors import Refused
 from ballast.executor.journal.ledger import resource_of
-from ballast.executor.machine.run import Run
+from ballast.executor.journal.records import load_runs
+from ballast.executor.machine.run import Now, Run
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.ports.journal import Holder
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.journal import journal_of
-from ballast.wiring.runs import runs_of
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
@@ -147,7 +147,7 @@ class Scene:
         with open_cluster(bootstrap_server=self.sandbox.bootstrap_server) as opened:
             journal = journal_of(opened)
             try:
-                return runs_of(journal)
+                return load_runs(journal.read(), Now(0, 0.0))
             finally:
                 journal.close()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ballast.app.teller import Teller
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
-from ballast.errors import Incomplete, Interrupted
+from ballast.errors import Incomplete, Interrupted, Refused
 from ballast.executor.driver.events import Listener, RunResult
 from ballast.executor.driver.pace import CHANGE, UNTHROTTLED
 from ballast.executor.journal.ledger import list_unrestored
@@ -17,7 +17,16 @@ from ballast.executor.machine.run import Run
 from ballast.executor.machine.step import Command
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import this_process
-from ballast.wiring.runs import Writer, foreseen_pace, is_settled, new_run_id, open_writer
+from ballast.wiring.runs import (
+    Writer,
+    foreseen_pace,
+    is_settled,
+    new_run_id,
+    open_writer,
+    read_open_runs,
+    refuse_unreadable,
+    unreadable_lines,
+)
 
 
 def require_not_paused(by: str) -> None:
@@ -101,12 +110,18 @@ class Session:
         with self.writer(is_follower=True) as writer:
             if give_up_after_s is not None:
                 writer.driver.give_up_after(give_up_after_s)
-            open_runs = [r for r in writer.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
+            left, skipped = read_open_runs(writer.journal)
+            open_runs = [r for r in left if r.id.startswith(run_id or "")]
+            unread = {i: why for i, why in skipped.items() if i.startswith(run_id or "")}
             if not open_runs:
-                self.teller.show_line("No run is open.")
+                if not unread:
+                    self.teller.show_line("No run is open.")
                 for setting in list_unrestored(writer.driver.restore_throttles()):
                     self.teller.show_line(f"Throttle not yet removed: {setting}")
-            code = 0
+                refuse_unreadable(unread)
+            for line in unreadable_lines(unread):
+                self.teller.show_line(line)
+            code = Refused.exit_code if unread else 0
             for run in open_runs:
                 code = self.resume_run(writer, run).exit_code or code
                 if code == Interrupted.exit_code:

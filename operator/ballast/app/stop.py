@@ -8,6 +8,7 @@ from typing import Final
 from ballast.app.apply import outline
 from ballast.app.requests import ask_holder
 from ballast.app.runs import Session
+from ballast.app.teller import OnLine
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import refuse_drained
 from ballast.core.guards.drift import drift, keep_valid
@@ -18,7 +19,7 @@ from ballast.executor.machine.run import Run
 from ballast.executor.machine.step import Command
 from ballast.ports.journal import Journal
 from ballast.wiring.journal import journal_to_look_at
-from ballast.wiring.runs import find_run, runs_of
+from ballast.wiring.runs import find_known_run, find_run, read_open_runs, refuse_unreadable, unreadable_lines
 
 _VERBS: Final = {Command.CANCEL: "Cancel", Command.ROLLBACK: "Roll back"}
 
@@ -27,7 +28,7 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
     """Cancel or roll back this run, or the open one; the exit code says how it ended."""
     log = journal_to_look_at(session.opened, session.journal)
     try:
-        run = _run_of(log, run_id)
+        run = _run_of(log, run_id, session.teller.show_line)
         if run is None:
             session.teller.show_line("No run is open.")
             return 0
@@ -67,17 +68,23 @@ def rollback_outline(run: Run, state: ClusterState) -> str:
     return "; ".join(told)
 
 
-def _run_of(log: Journal, run_id: str | None) -> Run | None:
-    """The run that is named, else the newest that is open."""
+def _run_of(log: Journal, run_id: str | None, on_line: OnLine) -> Run | None:
+    """The run that is named, else the newest that is open; raises ``Refused`` where none of those that are open can be read."""
     if run_id is not None:
         return find_run(log, run_id)
-    return next((r for r in reversed(runs_of(log).values()) if not r.ended), None)
+    left, skipped = read_open_runs(log)
+    if not left:
+        refuse_unreadable(skipped)
+        return None
+    for line in unreadable_lines(skipped):
+        on_line(line)
+    return left[-1]
 
 
 def _stop_here(session: Session, command: Command, run_id: str) -> int:
     with session.writer() as writer:
-        # It may have ended while the lock was waited for.
-        run = runs_of(writer.journal)[run_id]
+        # It may have ended while the lock was waited for, and have expired.
+        run = find_known_run(writer.journal, run_id)
         if not run.ended:
             return session.resume_run(writer, run, command).exit_code
         if command is not Command.ROLLBACK:

@@ -22,10 +22,10 @@ from ballast.executor.driver.inbound import Gauge
 from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.pace import Pace, measurable, pace_of, with_growth
 from ballast.executor.journal.answers import RequestAnswer
-from ballast.executor.journal.history import History, load_summaries
+from ballast.executor.journal.history import History, find_unreadable_open_runs, load_summaries
 from ballast.executor.journal.ledger import load_ledger
 from ballast.executor.journal.pause import is_paused
-from ballast.executor.journal.records import load_open_runs, load_runs, read_runs
+from ballast.executor.journal.records import Unreadable, load_open_runs, read_runs, run_ids
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import Now, Run, new_run
@@ -193,11 +193,6 @@ def foreseen_pace(cluster: ClusterReader, state: ClusterState, plan: Plan, polic
     return pace_of(run, state)
 
 
-def runs_of(log: Journal) -> dict[str, Run]:
-    """Every run in the journal with its moves, oldest first; those that cannot be read are left out."""
-    return load_runs(log.read(), _now())
-
-
 def find_run(log: Journal, run_id: str) -> Run:
     """The run with this id, or the only one that begins with it; raises ``UsageError``, or ``Refused`` where it cannot be read."""
     runs, skipped = read_runs(log.read(), _now())
@@ -206,9 +201,38 @@ def find_run(log: Journal, run_id: str) -> Run:
     if len(found) != 1:
         word = "There is no run" if not found else "More than one run begins with"
         raise UsageError(f"{word} {run_id}.", hint="ballast runs shows them.")
-    if (why := skipped.get(found[0])) is not None:
-        raise Refused(f"Run {found[0]} cannot be read: {why}")
+    refuse_unreadable({i: why for i, why in skipped.items() if i == found[0]})
     return runs[found[0]]
+
+
+def find_known_run(log: Journal, run_id: str) -> Run:
+    """The run with just this id, which the journal had when it was read before; raises ``Refused`` where it has it no more."""
+    runs, skipped = read_runs(log.read(), _now())
+    refuse_unreadable({i: why for i, why in skipped.items() if i == run_id})
+    if (run := runs.get(run_id)) is None:
+        raise Refused(
+            f"Run {run_id} is not in the journal any more: it has expired, or the journal was made again.",
+            hint="ballast runs shows what there is.",
+        )
+    return run
+
+
+def read_open_runs(log: Journal) -> tuple[list[Run], dict[str, Unreadable]]:
+    """The runs that have not ended, oldest first, and why others of them cannot be read."""
+    records = log.read()
+    left = load_open_runs(records, _now())
+    return left, find_unreadable_open_runs(records, left)
+
+
+def refuse_unreadable(skipped: Mapping[str, Unreadable]) -> None:
+    """Raise ``Refused`` where there is a run that cannot be read."""
+    if skipped:
+        raise Refused(" ".join(unreadable_lines(skipped)))
+
+
+def unreadable_lines(skipped: Mapping[str, Unreadable]) -> list[str]:
+    """Why runs cannot be read, a sentence each."""
+    return [f"Run {run_id} cannot be read: {why}" for run_id, why in skipped.items()]
 
 
 def summaries_of(log: Journal) -> History:
@@ -226,6 +250,6 @@ def is_settled(opened: OpenCluster, journal: str | None = None) -> bool:
     log = journal_to_look_at(opened, journal)
     try:
         records = log.read()
-        return not load_open_runs(records, _now()) and not load_ledger(records) and find_restart(records) is None
+        return not run_ids(records, ended=False) and not load_ledger(records) and find_restart(records) is None
     finally:
         log.close()

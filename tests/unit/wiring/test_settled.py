@@ -49,10 +49,17 @@ def test_without_a_journal_there_is_nothing_to_do_and_still_no_journal(path: Pat
 
 @pytest.mark.parametrize(
     ("records", "settled"),
-    [(ENDED, True), (OPEN, False), ([OWED], False), ([*ENDED, OWED], False), ([*OPEN, *ENDED], True)],
+    [
+        (ENDED, True),
+        (OPEN, False),
+        ([OWED], False),
+        ([*ENDED, OWED], False),
+        ([*OPEN, *ENDED], True),
+        (OPEN[:1], False),
+    ],
 )
 def test_an_open_run_or_a_throttle_that_is_owed_is_work(path: Path, records: list[Record], *, settled: bool) -> None:
-    """Either is enough; the newest record of a run counts; another process's lock does not hinder the look."""
+    """Either is enough, also a run that cannot be read; the newest record of a run counts; another's lock hinders no look."""
     holder = FileJournal(path)
     holder.acquire(Holder(id="x", description="alice", lease_s=15.0), wait_s=0.0)
     holder.append(records)
