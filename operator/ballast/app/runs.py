@@ -15,6 +15,7 @@ from ballast.executor.journal.ledger import list_unrestored
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Run
 from ballast.executor.machine.step import Command
+from ballast.ports.journal import sign_as
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import this_process
 from ballast.wiring.runs import (
@@ -128,22 +129,23 @@ class Session:
                     break
             return code
 
-    def resume_run(self, writer: Writer, run: Run, command: Command | None = None) -> RunResult:
-        """Go on with a run, with a command if there is one."""
+    def resume_run(self, writer: Writer, run: Run, command: Command | None = None, reason: str = "") -> RunResult:
+        """Go on with a run, with a command, and why it is given, if there is one."""
         view = self.teller.view()
         writer.driver.listen(view)
         if command is not None:
-            writer.driver.ask(command, run=run.id, by=this_process(f"ballast {command.value}").description)
+            by = sign_as(this_process(f"ballast {command.value}").description, reason)
+            writer.driver.ask(command, run=run.id, by=by)
         result = view.carry_out(lambda: writer.resume(run), writer.driver)
         self.teller.tell(result)
         return result
 
-    def undo(self, writer: Writer, run: Run) -> RunResult:
-        """Put back what a run that has ended did."""
+    def undo(self, writer: Writer, run: Run, reason: str = "") -> RunResult:
+        """Put back what a run that has ended did; the intent of the run that does tells the reason."""
         writer.driver.restore_throttles()
         view = self.teller.view()
         writer.driver.listen(view)
-        result = view.carry_out(lambda: writer.rollback(run), writer.driver)
+        result = view.carry_out(lambda: writer.rollback(run, reason), writer.driver)
         self.teller.tell(result)
         return result
 

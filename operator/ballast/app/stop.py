@@ -24,8 +24,11 @@ from ballast.wiring.runs import find_known_run, find_run, read_open_runs, refuse
 _VERBS: Final = {Command.CANCEL: "Cancel", Command.ROLLBACK: "Roll back"}
 
 
-def stop(session: Session, command: Command, run_id: str | None) -> int:
-    """Cancel or roll back this run, or the open one; the exit code says how it ended."""
+def stop(session: Session, command: Command, run_id: str | None, reason: str = "") -> int:
+    """Cancel or roll back this run, or the open one; the exit code says how it ended.
+
+    ``reason`` is kept with the run and shown with who asks.
+    """
     log = journal_to_look_at(session.opened, session.journal)
     try:
         run = _run_of(log, run_id, session.teller.show_line)
@@ -44,13 +47,14 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
             session.teller.show_line(f"{rollback_outline(run, state)}.")
         session.teller.confirm(f"{_VERBS[command]} run {run.id} ({run.intent})?")
         what = f"{command.value} run {run.id}"
-        told = None if run.ended else ask_holder(log, command.value, {"run": run.id}, what, session.teller.show_line)
+        body = {"run": run.id, "reason": reason} if reason else {"run": run.id}
+        told = None if run.ended else ask_holder(log, command.value, body, what, session.teller.show_line)
         if told is not None:
             session.teller.show_line(f"Answer: {told}. Follow it with: ballast runs show {run.id}")
             return 0
     finally:
         log.close()
-    return _stop_here(session, command, run.id)
+    return _stop_here(session, command, run.id, reason)
 
 
 def rollback_outline(run: Run, state: ClusterState) -> str:
@@ -81,15 +85,15 @@ def _run_of(log: Journal, run_id: str | None, on_line: OnLine) -> Run | None:
     return left[-1]
 
 
-def _stop_here(session: Session, command: Command, run_id: str) -> int:
+def _stop_here(session: Session, command: Command, run_id: str, reason: str) -> int:
     with session.writer() as writer:
         # It may have ended while the lock was waited for, and have expired.
         run = find_known_run(writer.journal, run_id)
         if not run.ended:
-            return session.resume_run(writer, run, command).exit_code
+            return session.resume_run(writer, run, command, reason).exit_code
         if command is not Command.ROLLBACK:
             return _too_late(session, run)
-        return session.undo(writer, run).exit_code
+        return session.undo(writer, run, reason).exit_code
 
 
 def _too_late(session: Session, run: Run) -> int:

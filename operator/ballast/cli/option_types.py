@@ -54,6 +54,21 @@ class Time(click.ParamType[float]):
 TIME: Final = Time()
 
 
+class Reason(click.ParamType[str]):
+    """Why something is asked for, on a line, as long as the journal keeps it."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Without space around it."""
+        from ballast.ports.journal import LONGEST_REASON
+
+        text = str(value).strip()
+        if len(text) > LONGEST_REASON or not text.isprintable():
+            self.fail(f"write a line of at most {LONGEST_REASON} characters.", param, ctx)
+        return text
+
+
 class BrokersType(click.ParamType[NamedBrokers]):
     """Ids (``1,2,5-7``), or a regular expression on the whole id."""
 

@@ -222,7 +222,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         "Cancel a run's reassignments in progress.",
         (
             "ballast cancel",
-            "ballast cancel 0729-101500-3fa2 --yes",
+            "ballast cancel 0729-101500-3fa2 --yes --reason 'release at noon'",
         ),
     ),
     "rollback": Entry(

@@ -147,7 +147,12 @@ def is_expired(request: Request, now_ms: int) -> bool:
 
 def sign(request: Request) -> str:
     """Who asks, and why where they say so."""
-    return f"{request.by}: {request.reason}" if request.reason else request.by
+    return sign_as(request.by, request.reason)
+
+
+def sign_as(by: str, reason: str) -> str:
+    """The same of what needs no request."""
+    return f"{by}: {reason}" if reason else by
 
 
 class Journal(Protocol):

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ballast.adapters.clock import SystemClock
@@ -60,7 +60,7 @@ class Writer:
         """Go on with a run that was left."""
         return self.driver.roll_back_if_asked(self.driver.resume(run))
 
-    def rollback(self, run: Run) -> RunResult:
+    def rollback(self, run: Run, reason: str = "") -> RunResult:
         """Put back what a run that has ended did, under the policy that it had; refused where that is not known whole."""
         if run.unknown_settings:
             raise Refused(
@@ -68,7 +68,10 @@ class Writer:
                 "Its rollback would not keep to them.",
                 hint="Roll it back with the Ballast version that carried it out, or a newer one.",
             )
-        return self.driver.execute(rollback_plan(run), run.policy, run_id=new_run_id(), rollback_of=run.id)
+        plan = rollback_plan(run)
+        if reason:
+            plan = replace(plan, intent=f"{plan.intent}: {reason}")
+        return self.driver.execute(plan, run.policy, run_id=new_run_id(), rollback_of=run.id)
 
     def cancel_in_flight(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
         """Cancel moves that are in progress, Ballast's or foreign, as a journaled run of their own."""

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import click
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.app.runs import Session
 from ballast.app.stop import stop
+from ballast.cli.commands.runs import stopped_line
+from ballast.cli.option_types import Reason
 from ballast.cli.terminal import Terminal
 from ballast.core.plan import Move
 from ballast.errors import Refused
 from ballast.executor.driver.events import Listener
+from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Run
 from ballast.executor.machine.step import Command
-from ballast.ports.journal import Record
+from ballast.ports.journal import Record, sign
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Writer
 
@@ -116,3 +121,41 @@ def test_resume_names_what_it_cannot_read(left: Scene, run_id: str | None) -> No
     strip(left)
     with pytest.raises(Refused, match=r"^Run r cannot be read"):
         session(left).resume(run_id)
+
+
+def find(s: Scene, run_id: str) -> Run:
+    """A run of the journal."""
+    return load_runs(s.journal.read(), Now(0, 0.0))[run_id]
+
+
+def test_the_reason_stands_with_who_cancelled(left: Scene) -> None:
+    """Where no process holds the lock, and this one does it."""
+    assert stop(session(left), Command.CANCEL, "r", "release at noon") == 8
+    told = stopped_line(find(left, "r"))
+    assert told.startswith("Cancelled by ")
+    assert told.endswith(" (ballast cancel): release at noon.")
+
+
+def test_the_holder_is_told_the_reason(left: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is from the page."""
+    monkeypatch.setattr("ballast.app.requests.ANSWER_WITHIN_S", 0.0)
+    left.process("the daemon")
+    stop(session(left), Command.ROLLBACK, "r", "release at noon")
+    (asked,) = left.journal.requests()
+    assert (asked.kind, dict(asked.body)) == ("rollback", {"run": "r", "reason": "release at noon"})
+    assert sign(asked).endswith("(ballast rollback): release at noon")
+
+
+def test_the_rollback_of_a_run_that_has_ended_keeps_the_reason(left: Scene) -> None:
+    """It was cancelled by no person: the intent of its rollback says why."""
+    assert session(left).resume("r") == 0
+    assert stop(session(left), Command.ROLLBACK, "r", "release at noon") == 0
+    (back,) = (r for r in load_runs(left.journal.read(), Now(0, 0.0)).values() if r.rollback_of == "r")
+    assert (back.intent, back.stopped_by, find(left, "r").stopped_by) == ("rollback r: release at noon", "", "")
+
+
+@pytest.mark.parametrize("text", ["a\nb", "x" * 201])
+def test_a_reason_is_a_line(text: str) -> None:
+    """As long as the journal keeps it."""
+    with pytest.raises(click.BadParameter, match="a line of at most 200 characters"):
+        Reason().convert(text, None, None)

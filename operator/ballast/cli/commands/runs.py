@@ -10,7 +10,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
-from ballast.cli.option_types import Time
+from ballast.cli.option_types import Reason, Time
 from ballast.cli.run_options import lock_options
 from ballast.cli.run_screen import RUN_DOCUMENTS
 from ballast.cli.tables import (
@@ -234,7 +234,7 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
         return 0
     print_line(f"Run {run.id}: {run.intent}; {_status(run)}; began {human_moment(run.started_ms)}.")
     if run.stopped_by:
-        print_line(f"Cancelled by {run.stopped_by}.")
+        print_line(stopped_line(run))
     if not run.ended:
         unheld = f"No process holds the lock; ballast runs resume {run.id} goes on with it."
         print_line(unheld if held is None else holder_line(*held))
@@ -257,6 +257,11 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
     if ledger:
         print_line(f"Throttles not yet removed: {', '.join(map(str, ledger))}.")
     return 0
+
+
+def stopped_line(run: Run) -> str:
+    """Who cancelled it, and why where they said so."""
+    return f"Cancelled by {run.stopped_by.rstrip('.')}."
 
 
 def _by_partition(moves: Mapping[TopicPartition, MoveRun]) -> list[MoveRun]:
@@ -316,34 +321,64 @@ def resume(
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--reason", type=Reason(), default="", help="Why: kept in the journal, and shown by ballast runs show.")
 @lock_options
 @output_option(*RUN_DOCUMENTS)
 @cluster_options
 def cancel(
-    *, run_id: str | None, yes: bool, journal: str | None, lock_wait: float, output: str, cluster: ClusterOptions
+    *,
+    run_id: str | None,
+    yes: bool,
+    reason: str,
+    journal: str | None,
+    lock_wait: float,
+    output: str,
+    cluster: ClusterOptions,
 ) -> int:
     """Cancel RUN (or the open one): its reassignments in progress are cancelled, finished ones stay."""
     from ballast.executor.machine.step import Command
 
     return _stop(
-        Command.CANCEL, run_id, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output, cluster=cluster
+        Command.CANCEL,
+        run_id,
+        yes=yes,
+        reason=reason,
+        journal=journal,
+        lock_wait_s=lock_wait,
+        output=output,
+        cluster=cluster,
     )
 
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--reason", type=Reason(), default="", help="Why: kept in the journal, and shown by ballast runs show.")
 @lock_options
 @output_option(*RUN_DOCUMENTS)
 @cluster_options
 def rollback(
-    *, run_id: str, yes: bool, journal: str | None, lock_wait: float, output: str, cluster: ClusterOptions
+    *,
+    run_id: str,
+    yes: bool,
+    reason: str,
+    journal: str | None,
+    lock_wait: float,
+    output: str,
+    cluster: ClusterOptions,
 ) -> int:
     """Undo RUN: cancel what is in flight and move back what has arrived, from the journal alone."""
     from ballast.executor.machine.step import Command
 
     return _stop(
-        Command.ROLLBACK, run_id, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output, cluster=cluster
+        Command.ROLLBACK,
+        run_id,
+        yes=yes,
+        reason=reason,
+        journal=journal,
+        lock_wait_s=lock_wait,
+        output=output,
+        cluster=cluster,
     )
 
 
@@ -352,6 +387,7 @@ def _stop(
     run_id: str | None,
     *,
     yes: bool,
+    reason: str,
     journal: str | None,
     lock_wait_s: float,
     output: str,
@@ -362,4 +398,5 @@ def _stop(
 
     with cluster.open() as opened:
         terminal, name = Terminal(output, yes), f"ballast {command.value}"
-        return stop(session_of(opened, terminal, name, journal=journal, lock_wait_s=lock_wait_s), command, run_id)
+        session = session_of(opened, terminal, name, journal=journal, lock_wait_s=lock_wait_s)
+        return stop(session, command, run_id, reason)

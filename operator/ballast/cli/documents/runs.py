@@ -20,6 +20,7 @@ class RunFigures(Part):
     rollback_of: str | None
     """The run that this one rolls back."""
     stopped_by: str | None
+    """Who cancelled it, and why where they said so."""
     moves: dict[str, int]
     """How many are in each stage."""
     elections: dict[str, int]
