@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from tests.daemon.conftest import make_world
 from tests.daemon.rig import (
@@ -11,6 +13,7 @@ from tests.daemon.rig import (
     holder,
     keep_lock,
     load_journal,
+    observe,
     read_journal_view,
     show_run,
     start,
@@ -19,20 +22,27 @@ from tests.daemon.rig import (
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move, Plan
+from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, RESERVED_KEY
 from ballast.daemon.acting.permission import Acts
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
 from ballast.daemon.acting.propose import Proposal
 from ballast.daemon.acting.runs import acts_key
 from ballast.daemon.context.view import Board, Role, RunView, View
-from ballast.executor.journal.records import dump_run
+from ballast.daemon.metrics.catalog import Metrics
+from ballast.daemon.process.health import healthy
+from ballast.executor.driver.journal_replication import KEY as REPLICATION_KEY
+from ballast.executor.journal.ledger import BY_HAND, RUNS
+from ballast.executor.journal.pause import PAUSE_KEY
+from ballast.executor.journal.records import KINDS, dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run
-from ballast.ports.journal import Corrupt, Record
+from ballast.ports.journal import RESTART_KEY, Record, UnusableJournal
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
 from ballast.sim.journal import JournalStore, MemoryJournal
 from ballast.sim.model import SimBroker
 from ballast.sim.world import SimWorld
+from ballast.wiring.runs import KEPT_IN_PLACE_KEY
 
 
 @pytest.mark.parametrize("idle", [True, False])
@@ -131,21 +141,92 @@ def a_scene(world: SimWorld) -> Rig:
     return a_rig(SimCluster(world), world.clock, board, DaemonPolicy())
 
 
-@pytest.mark.parametrize("key", [acts_key(ActionKind.MOVES), "pause", "drain/4", "lock-reserved"])
-def test_no_daemon_acts_upon_a_journal_with_a_damaged_record(context: Rig, key: str) -> None:
+DAMAGED = {"day": "2026-11-21", "by": "Ada"}
+"""No kind of record is whole with these alone."""
+OTHER_VERSION = {"version": 2}
+RATE = "broker/1/leader.replication.throttled.rate"
+REFUSED = (
+    *((key, DAMAGED) for key in (acts_key(ActionKind.MOVES), "daemon/rejected/moves", "daemon/approved/moves")),
+    *((key, DAMAGED) for key in (PAUSE_KEY, "drain/4", "drain/b", RESERVED_KEY, RESTART_KEY)),
+    *((key, value) for key in ("run/r", f"{RUNS}/{RATE}") for value in (OTHER_VERSION, {"version": 1}, DAMAGED)),
+    *((key, value) for key in ("move/r/t-0", "election/r/t-0") for value in (OTHER_VERSION, {"version": 1}, DAMAGED)),
+)
+"""What a daemon acts upon: each kind of record, damaged and, where it is versioned, of another version."""
+SKIPPED = (
+    *(("run/r", {"phase": "ended", **value}) for value in (OTHER_VERSION, {"version": 1}, DAMAGED)),
+    *(("ended/r", value) for value in (OTHER_VERSION, {"version": 1}, DAMAGED)),
+    *((f"{BY_HAND}/{RATE}", value) for value in (OTHER_VERSION, DAMAGED)),
+    *((REPLICATION_KEY, value) for value in (OTHER_VERSION, DAMAGED)),
+    *((KEPT_IN_PLACE_KEY + "1", value) for value in (OTHER_VERSION, DAMAGED)),
+    *((key, DAMAGED) for key in (ASKED_KEY, ANSWERS_KEY)),
+)
+"""What only shows something, or belongs to a command: it keeps no daemon from acting."""
+
+
+@pytest.mark.parametrize(("key", "value"), REFUSED)
+def test_no_daemon_acts_upon_a_journal_with_a_damaged_record(context: Rig, key: str, value: dict[str, object]) -> None:
     """It is named, the lock is free for a process that can read it, and counts do not begin anew."""
+    other = with_record(context, key, value)
+    shown = watch(context.board)
+    for _ in range(2):
+        with pytest.raises(UnusableJournal, match=key) as refusal:
+            keep_lock(context, holder())
+        with suppress(UnusableJournal):
+            read_journal_view(context)
+    assert Role.LEADER not in {view.role for view in shown}
+    lock = context.board.view.lock
+    assert (lock.held, lock.journal_readable, lock.journal_problem) == (False, False, str(refusal.value))
+    assert Metrics(context.board).registry.get_sample_value("ballast_journal_readable") == 0.0
+    assert key in healthy(context.board.view, now_ms=context.clock.now_ms(), observe_s=1.0).sentence
+    context.parts.permissions.publish()
+    assert {p.code for p in context.board.view.permissions} == {"standby"}
+    assert all(key in p.detail for p in context.board.view.permissions)
+    other.acquire(holder("person"))
+    other.append([Record(key, None)])
+    other.release()
+    keep_lock(context, holder())
+    assert (context.board.view.role, context.board.view.lock.journal_problem) == (Role.LEADER, "")
+    assert context.board.view.lock.journal_readable
+
+
+@pytest.mark.parametrize(("key", "value"), SKIPPED)
+def test_what_no_daemon_acts_upon_keeps_none_from_acting(context: Rig, key: str, value: dict[str, object]) -> None:
+    """Damaged or of another version, it is for those who show it or act upon it."""
+    with_record(context, key, value)
+    keep_lock(context, holder())
+    read_journal_view(context)
+    assert context.board.view.role is Role.LEADER
+    assert context.board.view.lock.journal_readable
+
+
+def test_every_kind_of_record_is_judged_here() -> None:
+    """A new kind of key belongs in one of the lists."""
+    known = {key.partition("/")[0] for key, _ in (*REFUSED, *SKIPPED)}
+    assert known > KINDS
+    assert known - KINDS == {
+        RUNS,
+        BY_HAND,
+        PAUSE_KEY,
+        RESERVED_KEY,
+        RESTART_KEY,
+        "drain",
+        "daemon",
+        "journal-replication",
+        "hand",
+    }
+
+
+def with_record(context: Rig, key: str, value: dict[str, object]) -> MemoryJournal:
+    """A daemon in auto mode whose journal holds this record; the handle of another process on it."""
     store = JournalStore()
     give_run_controller(context, store)
     context.policy = DaemonPolicy(mode=Mode.AUTO)
+    observe(context)
     other = MemoryJournal(store, context.clock)
     other.acquire(holder("earlier"))
-    other.append([Record(key, {"day": "2026-11-21", "by": "Ada"})])
+    other.append([Record(key, value)])
     other.release()
-    with pytest.raises(Corrupt, match=key):
-        keep_lock(context, holder())
-    assert context.board.view.role is not Role.LEADER
-    assert context.board.view.lock.journal_readable is False
-    other.acquire(holder("person"))
+    return other
 
 
 def two_moves(state: ClusterState) -> Plan:

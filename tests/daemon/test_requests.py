@@ -108,7 +108,7 @@ def test_a_request_that_cannot_be_read_is_told_once_and_counted(
     for _ in range(2):
         answer_requests(leader)
         answer_requests(standby)
-    why = "The journal was written by a newer Ballast (version 99; this one reads 1)."
+    why = "The journal's record r-newer has version 99, and this Ballast reads 1."
     assert [r.getMessage() for r in caplog.records if "cannot be read" in r.getMessage()] == [
         f"2 requests in the journal cannot be read and will not be answered: r-newer, r-none. {why}"
     ]

@@ -203,6 +203,19 @@ def test_a_standbys_page_shows_the_run_of_the_one_that_acts(show: Show, open_pag
     expect(now).to_be_hidden()
 
 
+def test_a_journal_that_cannot_be_used_is_told_with_the_reason(show: Show, open_page: Open) -> None:
+    """Nothing starts while it lasts, and a person can do something about it."""
+    url, board, _ = show(a_view(role=Role.STANDBY))
+    board.tell_journal("The journal's record pause has version 2.")
+    page = open_page(url)
+    banner = page.locator(".banner")
+    expect(banner).to_have_text(
+        "The journal cannot be used, so nothing starts: The journal's record pause has version 2."
+    )
+    board.tell_journal()
+    expect(banner).to_have_count(0)
+
+
 def test_approving_needs_the_token_and_reaches_the_daemon(show: Show, open_page: Open) -> None:
     """A wrong token is told in the dialog; the right one hands over exactly the plan that was shown."""
     url, _, asked = show(a_view(plans=(a_plan(),)))

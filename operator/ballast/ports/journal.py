@@ -37,10 +37,37 @@ class Record:
 STRANGE_HINT: Final = "Something else writes to the journal; find out what before Ballast acts on this cluster."
 
 
-class Corrupt(Refused):
+OTHER_VERSION: Final = "The journal's record {record} has version {version}, and this Ballast reads {reads}."
+THAT_VERSION: Final = "Use the Ballast version that wrote it, or a newer one."
+
+
+class UnusableJournal(Refused):
+    """The journal is there, and this version of Ballast may not act upon what it is or holds."""
+
+    id = "journal-unusable"
+
+
+class Corrupt(UnusableJournal):
     """The journal holds something that no version of Ballast wrote."""
 
     id = "journal-corrupt"
+
+
+class OtherVersion(UnusableJournal):
+    """A record is of a version that this Ballast does not read."""
+
+    id = "journal-version"
+
+    def __init__(self, record: str, version: object, reads: int) -> None:
+        self.values = {"record": record, "version": version, "reads": reads}
+        super().__init__(OTHER_VERSION.format(**self.values), hint=THAT_VERSION)
+
+
+def require_version(record: Record, reads: int) -> None:
+    """Refuse a versioned record of any other version than this one."""
+    version = (record.value or {}).get("version")
+    if version != reads:
+        raise OtherVersion(record.key, version, reads)
 
 
 def read_record(record: Record, read: Callable[[Reader], T]) -> T:

@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
 
-from ballast.errors import BallastError, Refused
-from ballast.ports.journal import JOURNAL_VERSION, STRANGE_HINT, Corrupt, Holder, Record, Request
+from ballast.errors import BallastError
+from ballast.ports.journal import JOURNAL_VERSION, STRANGE_HINT, Corrupt, Holder, OtherVersion, Record, Request
 
 Entry = tuple[str, bytes | None]
 
@@ -33,7 +33,7 @@ def encode_value(value: Mapping[str, Any]) -> bytes:
 
 
 def decode_value(key: str, data: bytes) -> dict[str, Any]:
-    """Undo ``encode_value``; raises ``Refused`` for a newer version, ``Corrupt`` for what is none of ours."""
+    """Undo ``encode_value``; raises ``OtherVersion`` for a newer one, ``Corrupt`` for what is none of ours."""
     return _value_of(key, _decode(key, data))
 
 
@@ -58,10 +58,7 @@ def _decode(key: str, data: bytes) -> dict[str, Any]:
     if type(version) is not int:
         raise _not_ours(key)
     if version > JOURNAL_VERSION:
-        raise Refused(
-            f"The journal was written by a newer Ballast (version {version}; this one reads {JOURNAL_VERSION}).",
-            hint="Use the newer Ballast on this cluster.",
-        )
+        raise OtherVersion(key, version, JOURNAL_VERSION)
     return cast("dict[str, Any]", body)
 
 
@@ -98,7 +95,7 @@ def encode_request(request: Request) -> bytes:
 
 
 def decode_request(key: str, data: bytes) -> Request:
-    """Undo ``encode_request``; raises ``Refused`` for a newer version, ``Corrupt`` for what is none of ours."""
+    """Undo ``encode_request``; raises ``OtherVersion`` for a newer one, ``Corrupt`` for what is none of ours."""
     return _build(Request, key, decode_value(key, data))
 
 

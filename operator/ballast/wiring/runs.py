@@ -81,13 +81,17 @@ class Writer:
         self, places: Mapping[tuple[TopicPartition, int], str]
     ) -> dict[tuple[TopicPartition, int], Outcome]:
         """Order replicas to the log dir where they lie, which ends copies that no run has started; the intent is journaled first."""
-        key = f"hand/{secrets.token_hex(4)}"
+        key = f"{KEPT_IN_PLACE_KEY}{secrets.token_hex(4)}"
         lines = [[n.topic, n.partition, broker, path] for (n, broker), path in places.items()]
         self.journal.append([Record(key, {"version": 1, "log_dirs": lines})])
         self.journal.check()
         outcomes = dict(self.opened.cluster.alter_log_dirs(places))
         self.journal.append([Record(key, None)])
         return outcomes
+
+
+KEPT_IN_PLACE_KEY: Final = "hand/"
+"""What the keys of orders to keep replicas in their log dirs begin with."""
 
 
 def new_run_id() -> str:

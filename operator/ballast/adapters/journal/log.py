@@ -30,6 +30,7 @@ from ballast.adapters.journal.loss import TopicMark, delete_topic
 from ballast.adapters.kafka import librdkafka
 from ballast.adapters.kafka.identity import ClusterIdentity
 from ballast.errors import Refused, Unavailable
+from ballast.ports.journal import UnusableJournal
 from ballast.ports.journal_codec import Entry
 
 log: Final = logging.getLogger(__name__)
@@ -289,7 +290,7 @@ class TopicLog:
 
     def _require_one(self, partitions: Collection[int]) -> None:
         if len(partitions) != 1:
-            raise Refused(
+            raise UnusableJournal(
                 f"{self.topic} has {len(partitions)} partitions and must have one.",
                 hint="It was not made by Ballast; move it out of the way.",
             )
@@ -317,7 +318,7 @@ class TopicLog:
             described = self._ask_again(describe)
         policy = described["cleanup.policy"].value
         if "compact" not in policy.split(","):
-            raise Refused(
+            raise UnusableJournal(
                 f"{self.topic} has cleanup.policy={policy}, so that the journal would be forgotten.",
                 hint=f"Set cleanup.policy={configs['cleanup.policy']} on it.",
             )

@@ -22,6 +22,7 @@ from ballast.ports.journal import Record, read_record
 
 ASKED_KEY: Final = "daemon/asked"
 ANSWERS_KEY: Final = "daemon/answers"
+RESERVED_KEY: Final = "lock-reserved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,28 @@ class Approval:
 
     plan: str
     by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """The lock was released for a person."""
+
+    who: str
+    until_ms: int
+    """Wall clock, since every replica goes by it."""
+
+
+def reserved_record(reserved: Reserved) -> Record:
+    """Whom every daemon leaves the lock to for a moment."""
+    return Record(RESERVED_KEY, {"for": reserved.who, "until_ms": reserved.until_ms})
+
+
+def find_reserved(records: Iterable[Record]) -> Reserved | None:
+    """Whom the lock was last released for."""
+    for record in records:
+        if record.key == RESERVED_KEY and record.value is not None:
+            return read_record(record, lambda r: Reserved(r.text("for"), r.integer("until_ms")))
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

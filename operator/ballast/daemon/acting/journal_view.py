@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ballast.core.wording import human_many
-from ballast.daemon.acting.decisions import Decisions, decisions_in
+from ballast.daemon.acting.decisions import Decisions, decisions_in, find_reserved
 from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.run_views import JournalView, ParsedJournal, journal_view_of
-from ballast.daemon.acting.runs import Runs
+from ballast.daemon.acting.runs import Runs, acts_in
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import BalanceView, Board, Role, SkippedRun
 from ballast.daemon.process.logs import log_event
 from ballast.errors import AuthorizationFailed, JournalLost
 from ballast.ports.event_sink import ClusterEvent, EventSink
-from ballast.ports.journal import Journal, Record
+from ballast.ports.journal import Journal, Record, UnusableJournal, find_restart
 from ballast.ports.time import Clock
 
 NO_JOURNAL: Final = "There is no journal."
@@ -55,10 +55,10 @@ class JournalReader:
             # To observe takes no right on the journal: without it there is no history, and the page says why.
             self.board.publish(history_problem=str(denied))
             return f"Past runs are not known: {denied}"
-        if self.board.view.lock.journal_readable is False:
-            self.board.tell_journal(readable=True)
         journal_view = self.view = journal_view_of(records, self.clock, self._parsed)
         self.decisions = decisions_in(records)
+        if self.board.view.lock.journal_readable is False and _can_act_upon(records):
+            self.board.tell_journal()
         self.board.publish(
             history=journal_view.history,
             history_skipped=tuple(
@@ -111,7 +111,7 @@ class JournalReader:
             log, f"The journal is gone ({lost.how}): {lost}", level=logging.WARNING, failure=lost.id, how=lost.how
         )
         self.event_sink(ClusterEvent(reason="JournalLost", sentence=lost.message, warning=True))
-        self.board.tell_journal(readable=False)
+        self.board.tell_journal(str(lost))
 
     def _read(self, reading_journal: Journal) -> Sequence[Record]:
         try:
@@ -131,3 +131,12 @@ class JournalReader:
             return None
         self.runs.adopt(left.id)
         return run_controller.adopt()
+
+
+def _can_act_upon(records: Sequence[Record]) -> bool:
+    """Whether what only the lock check reads is whole as well: a reading for the page alone must not say so."""
+    try:
+        find_reserved(records), find_restart(records), acts_in(records)
+    except UnusableJournal:
+        return False
+    return True

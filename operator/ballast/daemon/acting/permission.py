@@ -25,6 +25,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "no-reading/outage": "The cluster cannot be read since {since_ms:clock}: {why}",
     "no-reading/old": "The newest reading of the cluster is {age_s:time} old; nothing is decided from it.",
     "standby": "This process does not hold the cluster's lock.",
+    "standby/journal": "The journal cannot be used: {why}",
     "standby/held": "Another process holds the cluster's lock: {holder}.",
     "releasing-lock": "The lock is being released for {by}.",
     "paused": "Paused by {by} since {since_ms:clock}{reason:reason}.",
@@ -110,6 +111,8 @@ class Situation:
     """Why the newest attempt to read the cluster failed."""
     lock_holder: str = ""
     """The other process that holds the lock, for people; empty while none is known."""
+    journal_problem: str = ""
+    """Why the journal cannot be used; empty while it can."""
     pause: Pause | None = None
     run: str | None = None
     """The run in progress."""
@@ -147,6 +150,8 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
     elif at.reading_age_s > policy.caution.max_reading_age_s:
         yield PermissionReason("no-reading/old", {"age_s": at.reading_age_s})
     if at.role is not Role.LEADER:
+        if at.journal_problem:
+            yield PermissionReason("standby/journal", {"why": at.journal_problem})
         yield (
             PermissionReason("standby/held", {"holder": at.lock_holder})
             if at.lock_holder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ballast.daemon.acting.permission import Acts
@@ -10,7 +10,7 @@ from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board
 from ballast.executor.journal.pause import Pause
-from ballast.ports.journal import Record
+from ballast.ports.journal import Record, read_record
 
 
 @dataclass(slots=True)
@@ -82,6 +82,12 @@ class Runs:
         """In the journal too: a restart must not grant a second day's worth."""
         self.acts = {**self.acts, kind: acts}
         self.access.write(Record(acts_key(kind), acts.to_json()))
+
+
+def acts_in(records: Iterable[Record]) -> dict[ActionKind, Acts]:
+    """The counts of each kind, as the journal keeps them; counts that are not whole are refused, since caps would begin anew."""
+    kinds = {acts_key(kind): kind for kind in ActionKind}
+    return {kinds[r.key]: read_record(r, Acts.from_json) for r in records if r.key in kinds and r.value is not None}
 
 
 def acts_key(kind: ActionKind) -> str:

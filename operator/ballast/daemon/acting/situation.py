@@ -39,6 +39,7 @@ class Permissions:
             now_ms=self.clock.now_ms(),
             role=view.role,
             lock_holder="" if view.lock.held else view.lock.holder,
+            journal_problem=view.lock.journal_problem,
             reading_age_s=self.reading.age_s(),
             outage=view.outage,
             pause=view.pause,

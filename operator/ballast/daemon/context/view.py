@@ -246,6 +246,8 @@ class LockView:
     since_ms: int | None = None
     journal_readable: bool | None = None
     """None when there is no journal to read (observe mode)."""
+    journal_problem: str = ""
+    """Why the journal cannot be used; empty while it can, or where there is none."""
 
 
 NOT_READ: Final = "The journal has not been read yet."
@@ -358,9 +360,9 @@ class Board:
         """Show what a check said."""
         self.update(lambda view: {"checks": {**view.checks, name: report}})
 
-    def tell_journal(self, *, readable: bool) -> None:
-        """Show whether the journal can be read; whose the lock is stays as it is."""
-        self.update(lambda view: {"lock": replace(view.lock, journal_readable=readable)})
+    def tell_journal(self, problem: str = "") -> None:
+        """Show that the journal can be used, or why not; whose the lock is stays as it is."""
+        self.update(lambda view: {"lock": replace(view.lock, journal_readable=not problem, journal_problem=problem)})
 
     def wait(self, version: int, timeout_s: float) -> View:
         """Return when there is a newer view than ``version``, or after the timeout with what there is."""

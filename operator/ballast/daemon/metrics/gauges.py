@@ -141,7 +141,8 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_journal_readable",
-        help="1 when the journal could be read last time; absent where there is none (observe).",
+        help="1 when the journal could be read last time, and this version can act upon what it holds; absent where there is "
+        "none (observe).",
         samples=_one(lambda v: None if v.lock.journal_readable is None else float(v.lock.journal_readable)),
     ),
     Spec(

@@ -2,7 +2,7 @@
 
 Alive means that every loop has beaten lately, and the run in progress too; it says nothing of the cluster, since restarting a
 pod repairs no broker.  Ready means that the page is served: it explains an outage, so a Service leads to it during one.
-Healthy means that the cluster was read lately and the journal can be read; no pod is killed or hidden for want of it.
+Healthy means that the cluster was read lately and the journal can be used; no pod is killed or hidden for want of it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def ready(view: View) -> Health:
 
 
 def healthy(view: View, *, now_ms: int, observe_s: float) -> Health:
-    """Is the cluster read, and the journal readable?"""
+    """Is the cluster read, and the journal usable?"""
     if view.role is Role.STOPPING:
         return Health(ok=False, sentence="The daemon is stopping.")
     if view.figures is None:
@@ -72,7 +72,7 @@ def healthy(view: View, *, now_ms: int, observe_s: float) -> Health:
         why = f": {view.outage.detail}" if view.outage else ""
         return Health(ok=False, sentence=f"The newest reading of the cluster is {human_time(age_s)} old{why}")
     if view.lock.journal_readable is False:
-        return Health(ok=False, sentence="The journal cannot be read.")
+        return Health(ok=False, sentence=f"The journal cannot be used: {view.lock.journal_problem}")
     if view.role is Role.STARTING:
         return Health(ok=False, sentence="The lock has not been asked for yet.")
     return Health(ok=True, sentence=f"The cluster was read {human_time(age_s)} ago; this process is {view.role.value}.")

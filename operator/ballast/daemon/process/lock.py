@@ -10,13 +10,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ballast.daemon.acting.decisions import decisions_in
+from ballast.daemon.acting.decisions import Reserved, decisions_in, find_reserved, reserved_record
 from ballast.daemon.acting.journal_view import JournalReader
-from ballast.daemon.acting.permission import Acts
-from ballast.daemon.acting.policy import ActionKind, LivePolicy
+from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.run_views import run_view
-from ballast.daemon.acting.runs import Runs, acts_key
+from ballast.daemon.acting.runs import Runs, acts_in
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board, LockView, Role
 from ballast.daemon.process.logs import log_event
@@ -25,12 +24,11 @@ from ballast.executor.journal.pause import Pause, pause_record
 from ballast.executor.journal.records import load_open_runs, names_in_flight
 from ballast.executor.machine.run import Now
 from ballast.ports.event_sink import ClusterEvent, EventSink
-from ballast.ports.journal import Corrupt, Holder, Journal, Record, find_restart, read_record
+from ballast.ports.journal import Holder, Journal, UnusableJournal, find_restart
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.daemon")
 
-RESERVED_KEY = "lock-reserved"
 OBSERVING = "Every kind of action is in observe: no lock is wanted, nothing is written."
 PAUSED_BY = "ballast"
 LOST = "the journal was deleted, and with it what people had decided and which throttles were Ballast's"
@@ -41,15 +39,6 @@ RESERVED_S = 15.0
 """For how long every daemon leaves the lock to the person it was released for."""
 WAIT_LEASES = 1.5
 """How many leases a standby waits in one check: longer than one, so that a dead holder is found out within it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reserved:
-    """The lock was released for a person."""
-
-    who: str
-    until_ms: int
-    """Wall clock, since every replica goes by it."""
 
 
 @dataclass(slots=True)
@@ -87,21 +76,15 @@ class Lock:
         except BallastError as failure:
             if not isinstance(failure, LockHeld):
                 self._step_down(failure.message)
-                if isinstance(failure, Unavailable | JournalLost | Corrupt):
-                    self.board.publish(lock=LockView(journal_readable=False))
+                if isinstance(failure, Unavailable | JournalLost | UnusableJournal):
+                    self.board.tell_journal(str(failure))
             raise
 
     def load_journal(self, journal: Journal) -> None:
         """Read what earlier processes left: runs, the counts behind the caps, and what people have decided."""
-        acts = {}
-        kinds = {acts_key(kind): kind for kind in ActionKind}
         records = journal.read()
-        for record in records:
-            if record.key == RESERVED_KEY and record.value is not None:
-                self._reserved = read_record(record, lambda r: Reserved(r.text("for"), r.integer("until_ms")))
-            elif record.key in kinds and record.value is not None:
-                acts[kinds[record.key]] = read_record(record, Acts.from_json)
-        self.runs.acts = acts
+        self._reserved = find_reserved(records) or self._reserved
+        self.runs.acts = acts_in(records)
         decided = decisions_in(records)
         self.proposals.load_decisions(decided)
         self.board.publish(drains=decided.drains)
@@ -141,7 +124,7 @@ class Lock:
             who = self.access.release_for
             self._step_down(f"{who} asked to take over.", asked=True)
             reserved = Reserved(who, self.clock.now_ms() + int(RESERVED_S * 1000))
-            journal.append([Record(RESERVED_KEY, {"for": reserved.who, "until_ms": reserved.until_ms})])
+            journal.append([reserved_record(reserved)])
             self._reserved = reserved
             journal.release()
             return f"Released the lock for {who}; acquiring it again afterwards."
@@ -164,7 +147,7 @@ class Lock:
         except Fenced as failure:
             self._step_down(failure.message)
             return f"Lost the lock: {failure.message}"
-        self.board.tell_journal(readable=True)
+        self.board.tell_journal()
         sentence = f"The journal was {lost.how} and was made again from what this process knew of it."
         self.event_sink(ClusterEvent(reason="JournalRecreated", sentence=sentence))
         return sentence
@@ -188,17 +171,18 @@ class Lock:
         try:
             self._pause_after_loss(journal)
             self.load_journal(journal)
+            if left_to := self._reserved_for():
+                # Another replica gave it up for a person, and this one was quicker than they.
+                journal.release()
+                self.board.set_role(Role.STANDBY)
+                return f"Got the lock before {left_to}, for whom it was released, and released it."
+            return self._lead(journal, taken)
         except Refused as strange:
             if not isinstance(strange, JournalLost | Fenced):
                 # It cannot act upon what it does not understand: a person who looks into that need not wait for its lock.
+                self._step_down(strange.message)
                 journal.release()
             raise
-        if left_to := self._reserved_for():
-            # Another replica gave it up for a person, and this one was quicker than they.
-            journal.release()
-            self.board.set_role(Role.STANDBY)
-            return f"Got the lock before {left_to}, for whom it was released, and released it."
-        return self._lead(journal, taken)
 
     def _lead(self, journal: Journal, taken: Holder) -> str:
         """Take up what was left open, and count as the leader from then on."""
@@ -263,7 +247,7 @@ class Lock:
             # A person who asked for the lock can take it now: when it is held here again, it is not released for them.
             self.access.release_for = ""
         self.board.set_role(Role.STANDBY)
-        self.board.update(lambda view: {"lock": LockView(journal_readable=view.lock.journal_readable)})
+        self.board.update(lambda view: {"lock": replace(view.lock, held=False, holder="", since_ms=None)})
 
 
 def _foreign(journal: Journal) -> LockView:

@@ -13,18 +13,20 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
+from ballast.core.document import Reader
 from ballast.core.plan import Plan
 from ballast.errors import BallastError, Fenced
 from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.term import OneTerm
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
-from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record, read_record, require_version
 from ballast.ports.time import Clock
 
 REPLICAS: Final = 3
 """As many as there are brokers, up to this."""
 TOPICS: Final = (TopicPartition(JOURNAL_TOPIC, 0), TopicPartition(REQUESTS_TOPIC, 0))
 KEY: Final = "journal-replication/replicas"
+VERSION: Final = 1
 MIN_ISR: Final = "min.insync.replicas"
 COPIED_WITHIN_S: Final = 30.0
 POLL_S: Final = 0.25
@@ -52,7 +54,7 @@ def keep_replicated(
             wanted = {n: r for n, r in lacking(state, avoid=emptied_brokers(plan)).items() if n not in touched}
         if wanted:
             begun |= {name.topic: len(replicas) for name, replicas in wanted.items()}
-            journal.append([Record(KEY, {"version": 1, "topics": begun})])
+            journal.append([Record(KEY, {"version": VERSION, "topics": begun})])
             journal.check()
             outcomes = cluster.alter_reassignments(wanted, allow_replication_factor_change=True)
             for name, outcome in outcomes.items():
@@ -106,8 +108,13 @@ def _read_begun(journal: Journal | OneTerm) -> dict[str, int]:
     """Topics whose replicas an earlier process began to add, and how many they were to be."""
     for record in journal.read():
         if record.key == KEY and record.value is not None:
-            return {str(topic): int(count) for topic, count in record.value["topics"].items()}
+            require_version(record, VERSION)
+            return read_record(record, _topics)
     return {}
+
+
+def _topics(r: Reader) -> dict[str, int]:
+    return {str(topic): int(count) for topic, count in r.mapping("topics").items()}
 
 
 def _wait_until_in_sync(

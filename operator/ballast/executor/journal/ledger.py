@@ -9,10 +9,9 @@ from typing import Any, Final, NamedTuple
 from ballast.core.cluster import ConfigValue, TopicPartition
 from ballast.core.document import Reader
 from ballast.core.throttles import LISTS, DesiredThrottles, LedgerEntry, Op, Setting, Settlement, parse_list, settle
-from ballast.errors import Refused
 from ballast.executor.driver.notes import RunNote, why
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource, Outcome
-from ballast.ports.journal import Record, read_record
+from ballast.ports.journal import Record, read_record, require_version
 from ballast.ports.time import Clock
 
 LEDGER_VERSION: Final = 1
@@ -93,12 +92,7 @@ def load_ledger(records: Iterable[Record], ledger: str = RUNS) -> dict[Setting, 
     for record in records:
         if not record.key.startswith(f"{ledger}/") or record.value is None:
             continue
-        version = record.value.get("version")
-        if version != LEDGER_VERSION:
-            raise Refused(
-                f"The journal's record {record.key} has version {version}; this Ballast reads {LEDGER_VERSION}.",
-                hint="Use the Ballast version that wrote it, or a newer one.",
-            )
+        require_version(record, LEDGER_VERSION)
         setting, held = read_record(record, _line)
         out[setting] = held
     return out

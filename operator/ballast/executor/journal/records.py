@@ -25,7 +25,16 @@ from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import done_of, total_of
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Status
 from ballast.executor.machine.stages import ENDED_CODES, STAGES, Cancelling, Ended, Reassigning, Relocating, Stage
-from ballast.ports.journal import STRANGE_HINT, Corrupt, Record, read_record
+from ballast.ports.journal import (
+    OTHER_VERSION,
+    STRANGE_HINT,
+    THAT_VERSION,
+    Corrupt,
+    OtherVersion,
+    Record,
+    read_record,
+    require_version,
+)
 
 T = TypeVar("T")
 RUN_VERSION: Final = 1
@@ -35,8 +44,6 @@ LONGEST_UNPACKED_BYTES: Final = 1 << 30
 
 KINDS: Final = frozenset({"run", "move", "election", "ended"})
 """What the keys of a run's records begin with; its id follows."""
-OTHER_VERSION: Final = "The journal's record {record} has version {version}, and this Ballast reads {reads}."
-THAT_VERSION: Final = "Use the Ballast version that wrote it, or a newer one."
 
 
 class Unreadable(Message):
@@ -58,14 +65,6 @@ class Unreadable(Message):
 
 
 STRIPPED: Final = Unreadable("records-missing")
-
-
-class OtherVersion(Refused):
-    """A record is of a version that this Ballast does not read."""
-
-    def __init__(self, record: str, version: object) -> None:
-        self.values = {"record": record, "version": version, "reads": RUN_VERSION}
-        super().__init__(OTHER_VERSION.format(**self.values), hint=THAT_VERSION)
 
 
 def run_key(run_id: str) -> str:
@@ -389,9 +388,7 @@ def _load_run(
 
 def _read(record: Record, read: Callable[[Reader], T]) -> T:
     """What the record says, when this version of Ballast knows how to read it."""
-    value = record.value or {}
-    if value.get("version") != RUN_VERSION:
-        raise OtherVersion(record.key, value.get("version"))
+    require_version(record, RUN_VERSION)
     return read_record(record, read)
 
 

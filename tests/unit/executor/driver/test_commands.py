@@ -277,7 +277,7 @@ def test_a_request_that_cannot_be_read_is_told_once() -> None:
     s = scene()
     s.store.requests["q"] = b'{"version":99,"value":{}}'
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
-    why = "The journal was written by a newer Ballast (version 99; this one reads 1)."
+    why = "The journal's record q has version 99, and this Ballast reads 1."
     assert [n for n in notes(s) if n.code == "request-not-read"] == [
         RunNote("request-not-read", {"request": "q", "message": why})
     ]

@@ -13,7 +13,7 @@ from ballast.executor.driver.notes import RunNote
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.stages import Planned
 from ballast.ports.cluster import ConfigResource
-from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Record
 
 JOURNAL = TopicPartition(JOURNAL_TOPIC, 0)
 
@@ -93,6 +93,16 @@ def test_a_plan_for_the_journal_is_carried_out_as_it_was_made() -> None:
     other = TopicPartition(REQUESTS_TOPIC, 0)
     assert s.cluster.partitions([JOURNAL])[JOURNAL].replicas == (4,)
     assert len(s.cluster.partitions([other])[other].replicas) == 3
+
+
+@pytest.mark.parametrize("value", [{"topics": "?"}, {"version": 2, "topics": {}}, {"version": 1, "topics": [1]}])
+def test_a_record_of_replicas_that_cannot_be_read_keeps_no_run_from_starting(value: dict[str, object]) -> None:
+    """The replicas are left alone and the person is told which record it is; the run goes on."""
+    s = with_journal()
+    s.journal.append([Record(KEY, value)])
+    assert s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 20 * MB)), ExecutionPolicy(), run_id="r").status == "done"
+    (note,) = [h for h in s.ears.heard if isinstance(h, RunNote) and h.code == "journal-replicas-kept"]
+    assert KEY in str(note)
 
 
 def test_a_journal_replication_that_was_cut_short_is_finished_before_the_next_run() -> None:

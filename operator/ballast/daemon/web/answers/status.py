@@ -75,6 +75,8 @@ class Lock(Part):
     since_ms: Moment | None
     journal_readable: bool | None
     """Null when there is no journal to read (observe mode)."""
+    journal_problem: Text
+    """Why the journal cannot be used, so that nothing starts; null while it can."""
 
 
 class Balance(Part):

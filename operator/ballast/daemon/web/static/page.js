@@ -122,6 +122,7 @@ function drawBanners(s) {
   const list = [];
   if (state() === "disconnected") list.push(["bad", "Connection to Ballast lost. What is shown is old; this page keeps trying."]);
   if (s.pause) list.push(["warn", `Paused by ${s.pause.by} since ${when(s.pause.since)}${s.pause.reason ? `: ${s.pause.reason}` : ""}. Nothing new starts.`]);
+  if (s.lock.journalProblem) list.push(["bad", `The journal cannot be used, so nothing starts: ${s.lock.journalProblem}`]);
   if (s.settingsProblem) list.push(["bad", `The newest settings are not active: ${s.settingsProblem}`]);
   for (const other of s.others) if (other.blocking) list.push(["warn", `Waiting for another balancer or reassignment: ${other.detail}`]);
   if (s.cluster) list.push(...lacking(s.cluster).map((text) => ["warn", text]));
