@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pytest
@@ -10,17 +10,19 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
+from ballast.core.throttles import LEADER_RATE, LedgerEntry, Setting
 from ballast.daemon.acting import driving
 from ballast.daemon.acting.driving import DriverParts, DriverRunController
 from ballast.daemon.context.view import CheckResult
 from ballast.errors import AuthorizationFailed, Refused, Unavailable, WrongCluster
 from ballast.executor.driver.driver import Driver
-from ballast.executor.journal.records import load_runs
+from ballast.executor.journal.ledger import dump_held
+from ballast.executor.journal.records import dump_run, load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Now, Run
+from ballast.executor.machine.run import Now, Run, new_run
 from ballast.executor.machine.stages import Verified
 from ballast.executor.machine.step import Command
-from ballast.ports.cluster import Reassignment
+from ballast.ports.cluster import Outcome, Reassignment
 from ballast.sim import SimCluster
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
@@ -38,6 +40,24 @@ class Failing(SimCluster):
         if self.failure is not None:
             raise self.failure
         return super().reassignments()
+
+    refuses: Refused | None = None
+
+    def alter_reassignments(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], *, allow_replication_factor_change: bool = False
+    ) -> Mapping[TopicPartition, Outcome]:
+        """Refuse the first partition for good, where it is told to."""
+        if self.refuses is not None and T0 in targets:
+            raise self.refuses
+        return super().alter_reassignments(targets, allow_replication_factor_change=allow_replication_factor_change)
+
+    def elect_leaders(
+        self, names: Collection[TopicPartition], *, unclean: bool = False
+    ) -> Mapping[TopicPartition, Outcome]:
+        """Refuse every election for good, where it is told to."""
+        if self.refuses is not None:
+            raise self.refuses
+        return super().elect_leaders(names, unclean=unclean)
 
 
 class Acting:
@@ -120,6 +140,24 @@ def test_a_brokers_own_failure_orphans_no_run(acting: Acting, after_s: float) ->
     acting.fail(after_s + 60, None)
     acting.start()
     assert acting.ended == [("r", "done")]
+    assert acting.scene.throttles() == {}
+
+
+@pytest.mark.parametrize("of", ["moves", "elections"])
+def test_a_run_that_the_cluster_refuses_for_good_keeps_no_other_from_being_resumed(acting: Acting, of: str) -> None:
+    """Its moves and elections end after a few tries; the next run is resumed, and throttles of runs that ended are removed."""
+    refused = acting.scene.plan(MOVES[0]) if of == "moves" else acting.scene.plan(elections=(T0,))
+    policy = ExecutionPolicy(throttle="none", measure_s=0)
+    for name, plan in (("first", refused), ("second", acting.scene.plan(MOVES[1]))):
+        run = new_run(name, plan, policy, Now(acting.clock.now_ms(), 0.0))
+        acting.scene.journal.append(dump_run(run))
+        acting.clock.sleep(1)
+    rate = Setting("broker", "1", LEADER_RATE)
+    acting.scene.world.brokers[1].configs[LEADER_RATE] = "5"
+    acting.scene.journal.append([dump_held(rate, LedgerEntry(None, frozenset({"5"})))])
+    acting.cluster.refuses = Refused("Not on this cluster.")
+    assert acting.run_controller.adopt() == "first"
+    assert acting.ended == [("first", "incomplete"), ("second", "done")]
     assert acting.scene.throttles() == {}
 
 
