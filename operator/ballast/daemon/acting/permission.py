@@ -72,13 +72,15 @@ class Acts:
     """The run that was started last: the process that adopts it knows its kind by this."""
 
     def add_start(self, now_ms: int, run: str) -> Acts:
-        """One more start."""
+        """One more start; of a run that is counted already it is none."""
         today = _day(now_ms)
+        if run == self.run:
+            return self
         return replace(self, day=today, starts=self.starts + 1 if self.day == today else 1, run=run)
 
     def add_end(self, now_ms: int) -> Acts:
         """An end: the cool-down begins."""
-        return replace(self, last_end_ms=now_ms)
+        return replace(self, last_end_ms=max(now_ms, self.last_end_ms or now_ms))
 
     def starts_on(self, now_ms: int) -> int:
         """Starts on the day of ``now_ms``."""

@@ -233,13 +233,13 @@ class Proposals:
             return f"{proposal.id} does not start: this process gave the lock up meanwhile."
         kind = proposal.kind
         run = self.access.run_controller.start(proposal.plan)
+        self.runs.note_start(kind, run, self.clock.now_ms())
         # The others were made from what is being changed now.
         if proposal.request is None:
             self._withdraw_asked(f"run {run} began ({outline(proposal.plan)})")
         self.by_kind.clear()
         self.asked = None
         self._forget_approval(kind)
-        self.runs.note_start(kind, run, self.clock.now_ms())
         by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
         log_event(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
         self.publish(run=self.access.unfinished_run(), balance=BalanceView())

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ballast.daemon.acting.permission import Acts
 from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board
+from ballast.daemon.process.logs import log_event
+from ballast.errors import BallastError
 from ballast.executor.journal.pause import Pause
 from ballast.ports.journal import Record, read_record
+
+log = logging.getLogger("ballast.daemon")
 
 
 @dataclass(slots=True)
@@ -26,6 +32,10 @@ class Runs:
     """The kind of action that the current run is."""
     saw_run: bool = False
     """A run was in progress when this was last looked at, started by this process or by another."""
+    _unwritten: dict[ActionKind, tuple[Callable[[Acts], Acts], ...]] = field(default_factory=dict)
+    """What has become of the counts and is not in the journal."""
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+    """The loops that begin runs and the one that keeps the lock write the same records."""
 
     def in_flight(self) -> str:
         """The run that this process or, as far as the journal tells, another one carries out; empty for none."""
@@ -72,16 +82,43 @@ class Runs:
         """A run of this kind began."""
         self.running = kind
         self.hold()
-        self._remember(kind, self.acts.get(kind, Acts()).add_start(now_ms, run))
+        self._remember(kind, lambda acts: acts.add_start(now_ms, run))
 
     def note_end(self, kind: ActionKind, now_ms: int) -> None:
         """A run of this kind is over."""
-        self._remember(kind, self.acts.get(kind, Acts()).add_end(now_ms))
+        self._remember(kind, lambda acts: acts.add_end(now_ms))
 
-    def _remember(self, kind: ActionKind, acts: Acts) -> None:
+    def load_acts(self, records: Iterable[Record]) -> None:
+        """Count by what the journal says, and by what it has still to be told."""
+        with self._writing:
+            acts = acts_in(records)
+            for kind, changes in self._unwritten.items():
+                for change in changes:
+                    acts[kind] = change(acts.get(kind, Acts()))
+            self.acts = acts
+
+    def write_acts(self) -> None:
+        """Tell the journal what it does not know yet; the lock check does so with each of its beats, until it is there."""
+        if not self._unwritten:
+            return
+        with self._writing:
+            for kind in list(self._unwritten):
+                try:
+                    written = self.access.write(Record(acts_key(kind), self.acts[kind].to_json()))
+                except BallastError as failure:
+                    # What has begun, or ended, has: that it is not written yet must not pass for a failure of that.
+                    sentence = f"The counts of {kind.value} are not in the journal yet: {failure}"
+                    log_event(log, sentence, level=logging.WARNING, failure=failure.id)
+                    return
+                if written:
+                    del self._unwritten[kind]
+
+    def _remember(self, kind: ActionKind, change: Callable[[Acts], Acts]) -> None:
         """In the journal too: a restart must not grant a second day's worth."""
-        self.acts = {**self.acts, kind: acts}
-        self.access.write(Record(acts_key(kind), acts.to_json()))
+        with self._writing:
+            self.acts = {**self.acts, kind: change(self.acts.get(kind, Acts()))}
+            self._unwritten[kind] = (*self._unwritten.get(kind, ()), change)
+        self.write_acts()
 
 
 def acts_in(records: Iterable[Record]) -> dict[ActionKind, Acts]:

@@ -37,10 +37,12 @@ class Access:
             self.journal, self.run_controller = made
         return self.journal
 
-    def write(self, record: Record) -> None:
-        """Into the journal, while this process is the leader."""
-        if self.journal is not None and self.board.view.role is Role.LEADER:
-            self.journal.append([record])
+    def write(self, record: Record) -> bool:
+        """Into the journal, while this process is the leader; False where it is not."""
+        if self.journal is None or self.board.view.role is not Role.LEADER:
+            return False
+        self.journal.append([record])
+        return True
 
     def current(self) -> RunView | None:
         """The run that this process carries out."""

@@ -15,7 +15,7 @@ from ballast.daemon.acting.journal_view import JournalReader
 from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.run_views import run_view
-from ballast.daemon.acting.runs import Runs, acts_in
+from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board, LockView, Role
 from ballast.daemon.process.logs import log_event
@@ -84,7 +84,7 @@ class Lock:
         """Read what earlier processes left: runs, the counts behind the caps, and what people have decided."""
         records = journal.read()
         self._reserved = find_reserved(records) or self._reserved
-        self.runs.acts = acts_in(records)
+        self.runs.load_acts(records)
         decided = decisions_in(records)
         self.proposals.load_decisions(decided)
         self.board.publish(drains=decided.drains)
@@ -137,6 +137,7 @@ class Lock:
             return f"Lost the lock: {failure.message}"
         except JournalLost as lost:
             return self._remake(journal, lost)
+        self.runs.write_acts()
         return "Holds the lock" + (f" and carries out run {run.id}." if run else " and has nothing in progress.")
 
     def _remake(self, journal: Journal, lost: JournalLost) -> str:
