@@ -52,7 +52,7 @@ def dies_journaled(stage: str) -> None:
 
 
 def is_in(record: Record, stage: str) -> bool:
-    """Whether this is a move (``moving``) or an election (``election-asked``) in the stage."""
+    """Whether this is a move (``moving``) or an election (``election-requested``) in the stage."""
     kind = record.key.partition("/")[0]
     prefix = {"move": "", "election": "election-"}.get(kind)
     return prefix is not None and record.value is not None and f"{prefix}{record.value['stage']}" == stage

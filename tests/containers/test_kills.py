@@ -25,8 +25,8 @@ FORWARD = (
     "journaled:moving",
     "journaled:unthrottled",
     "journaled:verified",
-    "journaled:election-asked",
-    "journaled:election-held",
+    "journaled:election-requested",
+    "journaled:election-completed",
 )
 """A run that reaches its end, killed on the way each time it comes one state further."""
 BACK = ("journaled:cancelling", "journaled:restoring", "journaled:rolled-back")

@@ -153,7 +153,7 @@ def test_the_second_is_told_who_holds_the_lock_and_what_it_does(form: JournalFor
     first.acquire(form.holder("ana@laptop ballast apply", lease_s=60))
     first.renew("moving orders-3")
     hears(second, "ana@laptop ballast apply", "moving orders-3")
-    with pytest.raises(LockHeld, match=r"ana@laptop ballast apply holds .* since \d{4}-.*Z, doing: moving orders-3"):
+    with pytest.raises(LockHeld, match=r"ana@laptop ballast apply has held .* since \d{4}-.*Z, doing: moving orders-3"):
         second.acquire(form.holder("pod"))
     seen = second.holder()
     assert seen is not None
