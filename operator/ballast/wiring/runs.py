@@ -73,9 +73,9 @@ class Writer:
             plan = replace(plan, intent=f"{plan.intent}: {reason}")
         return self.driver.execute(plan, run.policy, run_id=new_run_id(), rollback_of=run.id)
 
-    def cancel_in_flight(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
+    def cancel_in_flight(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str, by: str) -> RunResult:
         """Cancel moves that are in progress, Ballast's or foreign, as a journaled run of their own."""
-        return self.driver.undo(active, run_id=run_id)
+        return self.driver.undo(active, run_id=run_id, by=by)
 
     def keep_in_place(
         self, places: Mapping[tuple[TopicPartition, int], str]

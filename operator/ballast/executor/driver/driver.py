@@ -51,7 +51,7 @@ from ballast.executor.journal.records import changes, dump_run, load_open_runs
 from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer
-from ballast.executor.machine.rollback import cancel_plan, rollback_run
+from ballast.executor.machine.rollback import cancel_plan, mark_cancelled, rollback_run
 from ballast.executor.machine.run import Now, Phase, Run, new_run, resume
 from ballast.executor.machine.stages import Moving, Planned
 from ballast.executor.machine.step import Command, CommandRequested, Event, Observed, Performed, Unanswered, needs, step
@@ -214,20 +214,26 @@ class Driver:
             state = self._looker.state()
             self._gauge = Gauge.begin(self._cluster, self._clock, state, measurable(policy, state, names))
 
-    def undo(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
-        """Cancel these moves in progress as a run of its own, with the guard and the journal of any other."""
+    def undo(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str, by: str) -> RunResult:
+        """Cancel these moves in progress as a run of its own, with the guard and the journal of any other.
+
+        Open runs whose moves they are have in the journal ``by`` whom these were cancelled: it was no other user.
+        """
         self._journal.begin()
         self._commands.at_hand = run_id
         # Only our own journal remembers the order before; the union has lost it.
-        before = {n: m.move.old for r in self.open_runs() for n, m in r.moves.items()}
+        left = self.open_runs()
+        before = {n: m.move.old for r in left for n, m in r.moves.items()}
         plan = cancel_plan(active, before, self._cluster.snapshot(log_dirs=False, configs=False).cluster_id)
         run = new_run(run_id, plan, ExecutionPolicy(throttle="none"), self._now())
         run = replace(
             run,
             phase=Phase.CANCELLING,
+            stopped_by=by,
             moves={n: replace(m, stage=Moving()).begin_waits(self._now()) for n, m in run.moves.items()},
         )
-        self._journal.append(dump_run(run))
+        marks = [line for r in left for line in changes(r, mark_cancelled(r, active, by))]
+        self._journal.append([*dump_run(run), *marks])
         self._look_ahead(run.policy, plan.moves)
         return self._carry(run, resumed=True)
 

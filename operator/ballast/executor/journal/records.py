@@ -142,6 +142,8 @@ def dump_move(run: Run, order: int, m: MoveRun) -> Record:
         value |= _dump_note(m.note)
     if m.topic_id is not None:
         value["topic_id"] = m.topic_id
+    if m.cancelled_by:
+        value["cancelled_by"] = m.cancelled_by
     return Record(move_key(run.id, m.move.name), value)
 
 
@@ -225,7 +227,7 @@ def changes(before: Run, after: Run) -> list[Record]:
 
 def _changing_parts(m: MoveRun) -> tuple[object, ...]:
     """What may change of a move's record."""
-    return m.attempts, m.note, m.topic_id, _dump_stage(m.stage)
+    return m.attempts, m.note, m.topic_id, m.cancelled_by, _dump_stage(m.stage)
 
 
 def _end(before: Run, after: Run) -> list[Record]:
@@ -408,6 +410,7 @@ def _move(r: Reader) -> MoveRun:
         attempts=r.integer("attempts"),
         note=_note(r) if r.has("detail") else None,
         since_ms=r.integer("since_ms"),
+        cancelled_by=r.text("cancelled_by") if r.has("cancelled_by") else "",
         topic_id=r.text("topic_id") if r.has("topic_id") else None,
     )
 

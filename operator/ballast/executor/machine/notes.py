@@ -32,6 +32,7 @@ SENTENCES: Final[Mapping[str, str]] = {
         "{partition} had the replica list {replicas:list} when the move began; it is cancelled."
     ),
     "not-moving": "{partition} is no longer moving and has the replica list {replicas:list}.",
+    "cancelled-by": "Cancelled by {by}.",
     "cancel-without-effect": "The cancel had no effect.",
     "arrived-before-cancel": "Completed before the cancellation.",
     "reassignment-reappeared": "It began again after its cancel, by a request that was sent before.",

@@ -169,6 +169,11 @@ def _judge_submitted(m: MoveRun, view: _View) -> MoveRun:
         return move_to(m, Moved(), view.now)
     if view.now.s - m.entered_s < view.run.policy.submit_grace_s:
         return m
+    return _end_cancelled(m, view) or _end_or_submit_again(m, view)
+
+
+def _end_or_submit_again(m: MoveRun, view: _View) -> MoveRun:
+    """The cluster never showed what was submitted."""
     if m.attempts < view.run.policy.max_attempts:
         return move_to(m, Planned(), view.now, m.note or note("not-shown"))
     # Only an answer is noted on a move that was submitted.
@@ -203,7 +208,17 @@ def _judge_moving(m: MoveRun, stage: Moving | Stalled, view: _View) -> MoveRun:
         return replace(m, stage=replace(stage, unlisted_since_s=view.now.s))
     if view.now.s - stage.unlisted_since_s < view.run.policy.submit_grace_s:
         return m
-    return move_to(m, Failed("cancelled-externally"), view.now, _replicas_note(m, "not-moving", view.state.replicas))
+    why = _replicas_note(m, "not-moving", view.state.replicas)
+    return _end_cancelled(m, view) or move_to(m, Failed("cancelled-externally"), view.now, why)
+
+
+def _end_cancelled(m: MoveRun, view: _View) -> MoveRun | None:
+    """The end of a move that another run of Ballast has cancelled, and put back in its old order where it could; None of any other."""
+    if not m.cancelled_by or set(view.state.replicas) != set(m.move.old):
+        return None
+    if view.state.replicas == m.move.old:
+        return move_to(m, RolledBack("rolled-back"), view.now, note("cancelled-by", by=m.cancelled_by))
+    return move_to(m, Failed("rejected"), view.now, _other_order(m, view, None))
 
 
 def _judge_listed(m: MoveRun, stage: Moving | Stalled, view: _View) -> MoveRun:
@@ -276,12 +291,17 @@ def _judge_restoring(m: MoveRun, stage: Restoring, view: _View) -> MoveRun:
     early = stage.retry_at_s > view.now.s or view.now.s - m.entered_s < view.run.policy.submit_grace_s * 2
     if tries or early or listed is not None:
         return m
-    partition, replicas, wanted = str(m.move.name), view.state.replicas, m.move.old
     if there:
-        why = note("other-order", partition=partition, replicas=replicas, wanted=wanted, answer=_refusal(m))
-        return move_to(m, Failed("rejected"), view.now, why)
+        return move_to(m, Failed("rejected"), view.now, _other_order(m, view, _refusal(m)))
+    partition, replicas, wanted = str(m.move.name), view.state.replicas, m.move.old
     why = note("changed-after-cancel", partition=partition, replicas=replicas, wanted=wanted)
     return move_to(m, Failed("modified-externally"), view.now, why)
+
+
+def _other_order(m: MoveRun, view: _View, answer: Outcome | None) -> MoveNote:
+    """Its old replicas are there, in another order than before, and what the cluster said against that."""
+    replicas, wanted = view.state.replicas, m.move.old
+    return note("other-order", partition=str(m.move.name), replicas=replicas, wanted=wanted, answer=answer)
 
 
 def _refusal(m: MoveRun) -> Outcome | None:

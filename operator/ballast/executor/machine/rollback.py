@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan, Reason
-from ballast.executor.machine.run import MoveRun, Now, Run, new_run
+from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
 from ballast.executor.machine.stages import Cancelling, Failed, InFlight, Moved, Unthrottled, Verified
 from ballast.ports.cluster import Reassignment
 
@@ -73,6 +74,13 @@ def rollback_run(before: Run, after: Run, now: Now) -> Run | None:
         return None
     plan = rollback_plan(after)
     return new_run(f"{after.id}-back", plan, after.policy, now, rollback_of=after.id) if plan.moves else None
+
+
+def mark_cancelled(run: Run, names: Collection[TopicPartition], by: str) -> Run:
+    """The run with its moves of these partitions that are in flight marked as cancelled by a run of its own."""
+    return with_moves(
+        run, {m.move.name: replace(m, cancelled_by=by) for m in run.moves_in(InFlight) if m.move.name in names}
+    )
 
 
 def cancel_plan(

@@ -76,6 +76,8 @@ class MoveRun:
     """Why it is where it is: the broker's words, the cause of a stall."""
     since_ms: int = 0
     """Wall time at which it entered its stage."""
+    cancelled_by: str = ""
+    """Who asked Ballast to cancel this move alone, by a run of its own; empty of every other move."""
     topic_id: str | None = None
     """The topic's id in the plan, or when the run first saw it; None where the cluster has none, or before that."""
     # Transient: seen again after a restart.

@@ -102,14 +102,15 @@ def _cancel(
         told.why |= {n: m.detail for n, m in moves.items() if n in active and m.detail}
 
     names = {e.name for e in entries}
+    by = this_process(f"{COMMAND} --cancel").description
     for run in writer.driver.open_runs():
         if _open_names(run) <= names:
-            writer.driver.ask(Command.CANCEL, run=run.id, by=this_process(f"{COMMAND} --cancel").description)
+            writer.driver.ask(Command.CANCEL, run=run.id, by=by)
             writer.driver.resume(run)
             note()
     still = {n: r for n, r in writer.opened.cluster.reassignments().items() if n in active}
     if still:
-        writer.cancel_in_flight(still, run_id=new_run_id())
+        writer.cancel_in_flight(still, run_id=new_run_id(), by=by)
         note()
     told.ended |= find_arrived(writer.opened.cluster, {n for n in active if n not in told.cancelled})
     _stop_copies(writer, entries, copies, told)

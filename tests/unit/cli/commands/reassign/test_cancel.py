@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-import pytest
-from tests.unit.executor.scenes import T, scene
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from ballast.cli.commands.reassign.cancel import _CancelReport, _report, find_arrived
+import pytest
+from tests.unit.executor.scenes import MB, Scene, T, scene
+
+from ballast.cli.commands.reassign.cancel import _cancel, _CancelReport, _report, find_arrived
 from ballast.core.cluster import TopicPartition
-from ballast.ports.cluster import Reassignment
+from ballast.core.plan import Move
+from ballast.core.stock.files import ReassignmentEntry
+from ballast.errors import Fenced
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Performing, RunEvent
+from ballast.executor.journal.records import load_runs
+from ballast.executor.machine.notes import code_of
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Run
+from ballast.executor.machine.transitions import EffectKind
+from ballast.ports.cluster import Outcome, Reassignment
+from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.runs import Writer
 
 T0, T1, GONE = TopicPartition(T, 0), TopicPartition(T, 1), TopicPartition("gone", 0)
 ACTIVE = {T0: Reassignment((3, 1, 2), (3,), (1,))}
@@ -36,3 +51,101 @@ def test_what_was_not_cancelled_is_an_error_with_its_reason(
     """What had ended is none."""
     assert _report(ACTIVE, (), told) == code
     assert words in capsys.readouterr().out
+
+
+POLICY = ExecutionPolicy(throttle=5 * MB, measure_s=0)
+
+
+MOVES = [Move(T, p, (1, 2), (3, 2), 100 * MB) for p in (0, 1)]
+
+
+def cancel_one(s: Scene, *, begun: bool = False) -> Run:
+    """``--cancel`` of one of the two partitions that run ``r`` has in flight; the run that cancels it."""
+    if not begun:
+        s.world.clock.after(10.0, s.driver.leave)
+        assert s.driver.execute(s.plan(*MOVES), POLICY, run_id="r").status == "left"
+    writer = Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.process("cancel"), s.world.clock)
+    told = _CancelReport()
+    _cancel(writer, (ReassignmentEntry(T, 0, (3, 2)),), {T0: s.cluster.reassignments()[T0]}, (), told)
+    assert told.cancelled == {T0}
+    return next(run for run in runs(s).values() if run.id != "r")
+
+
+def runs(s: Scene) -> dict[str, Run]:
+    """Every run in the journal."""
+    return load_runs(s.journal.read(), Now(0, 0.0))
+
+
+def test_a_cancel_of_part_of_a_run_names_who_asked_for_it() -> None:
+    """In the run that cancels, and in the one whose move it was: no other user did that."""
+    s = scene({0: (1, 2), 1: (1, 2)})
+    by = cancel_one(s).stopped_by
+    assert by.endswith("(ballast reassign --cancel)")
+    (left,) = s.driver.open_runs()
+    assert s.process("follower").resume(left).status == "incomplete"
+    ended = runs(s)["r"].moves
+    assert [(m.stage.code, m.outcome) for m in ended.values()] == [("rolled-back", "rolled-back"), ("verified", "")]
+    why = ended[T0].note
+    assert why is not None
+    assert (code_of(why), why.parameters["by"]) == ("cancelled-by", by)
+    assert s.throttles() == {}
+
+
+@dataclass
+class LeavesAtSubmission:
+    """A process that is told to leave when it sends its first move."""
+
+    driver: Driver
+
+    def hear(self, event: RunEvent) -> None:
+        """Leave after that."""
+        if isinstance(event, Performing) and event.effect.kind is EffectKind.SUBMIT:
+            self.driver.leave()
+
+
+def test_a_move_that_was_just_submitted_is_not_submitted_again() -> None:
+    """The journal knows no more of it than that, and it was cancelled since."""
+    s = scene({0: (1, 2), 1: (1, 2)})
+    s.driver.listen(LeavesAtSubmission(s.driver))
+    s.driver.execute(s.plan(*MOVES), POLICY, run_id="r")
+    assert runs(s)["r"].moves[T0].stage.code == "submitted"
+    cancel_one(s, begun=True)
+    (left,) = s.driver.open_runs()
+    s.process("follower").resume(left)
+    ended = runs(s)["r"].moves
+    assert [(m.stage.code, code_of(m.note)) for m in ended.values()] == [
+        ("rolled-back", "cancelled-by"),
+        ("verified", None),
+    ]
+
+
+def test_a_cancel_that_left_another_order_is_told_as_that() -> None:
+    """Another user has put the old brokers in another order since."""
+    s = scene({0: (1, 2), 1: (1, 2)})
+    cancel_one(s)
+    s.cluster.alter_reassignments({T0: (2, 1)})
+    (left,) = s.driver.open_runs()
+    s.process("follower").resume(left)
+    ended = runs(s)["r"].moves[T0]
+    assert (ended.outcome, code_of(ended.note)) == ("rejected", "other-order")
+
+
+def test_a_move_that_arrives_in_spite_of_its_cancel_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who wanted to cancel it is not told."""
+    s = scene({0: (1, 2), 1: (1, 2)})
+    alter = s.cluster.alter_reassignments
+
+    def die(
+        targets: Mapping[TopicPartition, tuple[int, ...] | None], **options: bool
+    ) -> Mapping[TopicPartition, Outcome]:
+        if None in targets.values():
+            raise Fenced("Another process has taken this cluster's lock.")
+        return alter(targets, **options)
+
+    monkeypatch.setattr(s.cluster, "alter_reassignments", die)
+    with pytest.raises(Fenced):
+        cancel_one(s)
+    left = s.process("follower").open_runs()[0]
+    assert left.moves[T0].cancelled_by.endswith("(ballast reassign --cancel)")
+    assert s.driver.resume(left).status == "done"
+    assert runs(s)["r"].moves[T0].note is None
