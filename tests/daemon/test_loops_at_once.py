@@ -204,7 +204,7 @@ def test_a_pause_holds_the_run_that_begins_beside_it() -> None:
     class Controller:
         """Notes the switch."""
 
-        def pause(self, *, paused: bool) -> None:
+        def pause(self, *, paused: bool, by: str = "") -> None:
             told.append(paused)
 
     access = Access(board, run_controller=Controller())  # type: ignore[arg-type]

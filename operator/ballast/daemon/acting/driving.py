@@ -26,6 +26,8 @@ from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.ledger import list_unrestored
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Progress
+from ballast.executor.machine.run import Phase
+from ballast.executor.machine.stages import InFlight
 from ballast.executor.machine.step import Command
 from ballast.ports.cluster import Cluster
 from ballast.ports.journal import Journal
@@ -78,6 +80,8 @@ class DriverRunController:
         self._begun: RunView | None = None
         self._paused = False
         """A person's switch, which outlives processes: every run that is begun or adopted here heeds it."""
+        self._paused_by = ""
+        """Who that is; empty where a mode holds the run."""
 
     def start(self, plan: Plan) -> str:
         """Begin a run; refuses while there is one."""
@@ -116,7 +120,13 @@ class DriverRunController:
         driver = self._driver
         if driver is None or self._idle.is_set():
             return None
-        return self._begun if driver.run is None else run_view(driver.run, self._progress, self._note)
+        if driver.run is None:
+            return self._begun
+        shown, by = run_view(driver.run, self._progress, self._note), self._paused_by
+        if driver.run.phase is not Phase.PAUSED or not by:
+            return shown
+        paused = RunNote("paused", {"by": by})
+        return replace(shown, detail=f"{shown.detail}. {paused}" if any(driver.run.moves_in(InFlight)) else str(paused))
 
     def heartbeat(self) -> Heartbeat | None:
         """The last sign of life of the run in progress; None while there is none."""
@@ -129,10 +139,10 @@ class DriverRunController:
             return frozenset()
         return frozenset(m.move.name for m in driver.run.open_moves)
 
-    def pause(self, *, paused: bool) -> None:
+    def pause(self, *, paused: bool, by: str = "") -> None:
         """Pause the next moves, or resume; a run that starts later is paused as well."""
-        self._paused = paused
-        self._ask(Command.PAUSE if paused else Command.RESUME)
+        self._paused, self._paused_by = paused, by
+        self._ask(Command.PAUSE if paused else Command.RESUME, by=by)
 
     def cancel(self, run_id: str, *, rollback: bool = False, by: str = "") -> bool:
         """Cancel what this run has in progress; with ``rollback`` undo what has arrived, too.  A later run does not hear of it."""
@@ -158,7 +168,7 @@ class DriverRunController:
                 log, f"Run {event.run.id} {word}: {event.run.intent}", run=event.run.id, moves=len(event.run.moves)
             )
             if self._paused:
-                self._ask(Command.PAUSE)
+                self._ask(Command.PAUSE, by=self._paused_by)
         elif isinstance(event, MoveChanged):
             run = self._driver.run if self._driver else None
             tail = f": {event.detail}" if event.detail else ""

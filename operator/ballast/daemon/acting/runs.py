@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ballast.daemon.acting.permission import Acts
 from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
@@ -17,6 +18,13 @@ from ballast.executor.journal.pause import Pause
 from ballast.ports.journal import Record, read_record
 
 log = logging.getLogger("ballast.daemon")
+
+
+class _Held(NamedTuple):
+    """Whether the run in progress begins no further move, and the person who wants that, where it is one."""
+
+    paused: bool
+    by: str
 
 
 @dataclass(slots=True)
@@ -50,14 +58,15 @@ class Runs:
     def hold(self) -> None:
         """Hold the next moves of the run in progress back while a person paused, or while its kind is in observe mode."""
         while self.access.run_controller is not None:
-            paused = self._is_held()
-            self.access.run_controller.pause(paused=paused)
+            held = self._held()
+            self.access.run_controller.pause(paused=held.paused, by=held.by)
             # Another loop may have changed it on the way, and have told the run before this one did.
-            if paused == self._is_held():
+            if held == self._held():
                 return
 
-    def _is_held(self) -> bool:
-        return self.board.view.pause is not None or bool(self.why_held_by_mode())
+    def _held(self) -> _Held:
+        pause = self.board.view.pause
+        return _Held(bool(self.why_held_by_mode()), "") if pause is None else _Held(paused=True, by=pause.signed)
 
     def why_held_by_mode(self) -> str:
         """Why the run in progress begins no further move, as far as modes go; empty where it may.

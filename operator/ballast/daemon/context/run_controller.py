@@ -37,8 +37,8 @@ class RunController(Protocol):
         """Partitions that the current run may be moving."""
         ...
 
-    def pause(self, *, paused: bool) -> None:
-        """Hold the current run's next moves back, or let them go on."""
+    def pause(self, *, paused: bool, by: str = "") -> None:
+        """Hold the current run's next moves back, or let them go on; ``by`` is the person, where one paused."""
         ...
 
     def cancel(self, run_id: str, *, rollback: bool = False, by: str = "") -> bool:

@@ -98,6 +98,8 @@ class Driver:
         """Requests of which it was said that they cannot be read."""
         self.paused_by = ""
         """Who paused every run and not this one alone: the next one of this process waits as well."""
+        self._held_by = ""
+        """Who paused the run in progress."""
         self.abandoned = False
         """A person no longer waits for this to leave, nor for its lock to be released."""
         self._leave = threading.Event()
@@ -320,6 +322,7 @@ class Driver:
         """Obey the commands meant for this run; one meant for a run that has ended is too late."""
         for asked, meant in self._commands.take():
             if meant in {None, self._current.id}:
+                self._held_by = asked.by if asked.command is Command.PAUSE else ""
                 self._feed(asked)
             else:
                 self._note(RunNote("asked-too-late", {"command": asked.command, "run": meant}))
@@ -341,6 +344,8 @@ class Driver:
         ended = (
             f"run {run.id}: {run.intent}, {len(run.moves) - open_moves} of {human_many(len(run.moves), 'move')} ended"
         )
+        if run.phase is Phase.PAUSED and self._held_by:
+            return f"{ended}; paused by {self._held_by}"
         return f"{ended}; waiting: {self._waits_for}" if self._waits_for else ended
 
     def _feed(self, first: Event) -> None:

@@ -20,6 +20,11 @@ class Pause:
     since_ms: int
     reason: str = ""
 
+    @property
+    def signed(self) -> str:
+        """Who paused, and why where they said so."""
+        return f"{self.by}: {self.reason}" if self.reason else self.by
+
 
 def pause_of(request: Request) -> Pause:
     """The pause that a person asks for."""

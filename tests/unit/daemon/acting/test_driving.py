@@ -216,6 +216,36 @@ def test_a_rollback_waits_for_the_end_of_a_pause_as_well(acting: Acting) -> None
     assert acting.ended == [("r", "cancelled"), ("r-back", "done")]
 
 
+@pytest.mark.parametrize("before_s", [0, 8])
+def test_a_paused_run_names_who_paused_it(acting: Acting, before_s: float) -> None:
+    """Whether it was paused on its way or began under the pause: in its own words, and in what the lock says of its holder."""
+    told: list[tuple[str, str]] = []
+    controller = acting.run_controller
+
+    def look() -> None:
+        run, held = controller.current(), acting.scene.journal.holder()
+        assert run is not None
+        assert held is not None
+        told.append((run.detail, held.doing))
+
+    def resume() -> None:
+        look()
+        controller.pause(paused=False)
+        acting.at(10, look)
+
+    if before_s:
+        acting.at(before_s, lambda: controller.pause(paused=True, by="Ada: lunch"))
+    else:
+        controller.pause(paused=True, by="Ada: lunch")
+    acting.at(200, resume)
+    acting.start()
+    (detail, doing), after = told
+    assert "Paused by Ada: lunch" in detail
+    assert "paused by Ada: lunch" in doing
+    assert "aused" not in "".join(after)
+    assert acting.ended == [("r", "done")]
+
+
 def test_a_cancel_that_meets_the_change_of_attempts_is_not_lost(
     acting: Acting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
