@@ -17,7 +17,8 @@ from tests.waiting import until
 from ballast.daemon.acting.policy import DaemonPolicy, Mode, WebPolicy
 from ballast.daemon.context.view import Role, View
 from ballast.daemon.process import health
-from ballast.daemon.web.connections import MOST
+from ballast.daemon.web import connections
+from ballast.daemon.web.connections import MOST, MOST_OF_ONE_ADDRESS
 from ballast.errors import Unavailable
 from ballast.sim.clock import SimClock
 from ballast.sim.journal import JournalStore, MemoryJournal
@@ -80,6 +81,25 @@ def test_silent_connections_fail_no_probe(
     answers = [ask(port, path) for _ in range(PROBES) for path in ("/livez", "/readyz", "/metrics")]
     assert set(answers) == {200}
     assert ask(web.port, "/api/v1/status") == 200
+
+
+@pytest.mark.parametrize("own_port", [True, False])
+def test_connections_of_one_address_take_no_place_of_another(
+    serve: Serve,
+    connect: Callable[[int, str], socket.socket],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    own_port: bool,
+) -> None:
+    """As many as the port holds, from one address: its own oldest make room, and who was there before them stays."""
+    monkeypatch.setattr(connections, "WAIT_S", 600.0)
+    web = serve(web=WebPolicy(port=0, probes_port=0 if own_port else None)).service.web
+    port = web.probes_port or web.port
+    first = connect(port, OTHERS[0])
+    many = [connect(port, OTHERS[1]) for _ in range(MOST)]
+    until(lambda: is_closed(many[MOST - MOST_OF_ONE_ADDRESS - 1]) or None, "room for the newest")
+    assert not is_closed(first)
+    assert not any(map(is_closed, many[-MOST_OF_ONE_ADDRESS:]))
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,10 @@ class BoundedConnection(H11Protocol):
         everyone = [c for c in self.connections if isinstance(c, BoundedConnection)]
         neighbours = [c for c in everyone if c.address == self.address]
         for crowd, most in ((neighbours, MOST_OF_ONE_ADDRESS), (everyone, MOST)):
-            if len(crowd) > most:
-                idle = [c for c in crowd if c.waits]
+            # One that is being closed leaves the list a moment later; of those that come at once each makes room by itself.
+            standing = [c for c in crowd if not c.transport.is_closing()]
+            if len(standing) > most:
+                idle = [c for c in standing if c.waits]
                 min(idle, key=lambda c: c._since_s).transport.abort()  # noqa: SLF001 — one of us
         self._look = self.loop.call_later(LOOK_S, self._look_after)
 
