@@ -150,7 +150,7 @@ def test_a_run_whose_kind_is_to_observe_begins_no_further_move(observer: Rig, mo
     keep_lock(observer, holder())
     assert observer.run_controller is not None
     held: list[bool] = []
-    monkeypatch.setattr(observer.run_controller, "pause", lambda *, paused: held.append(paused))
+    monkeypatch.setattr(observer.run_controller, "pause", lambda *, paused, **_: held.append(paused))
     observer.parts.runs.running = ActionKind.MOVES
     for mode in (Mode.OBSERVE, Mode.AUTO):
         observer.policy = replace(AUTO, actions=Actions(moves=ActionPolicy(mode=mode)))

@@ -31,7 +31,7 @@ REPORT = CheckReport(result=CheckResult.OK, detail="Fine.", at_ms=1, duration_s=
         ),
         (
             {"lock": LockView(held=True, holder="us")},
-            lambda board: board.tell_journal(readable=True),
+            lambda board: board.tell_journal(),
             lambda view: view.lock == LockView(held=True, holder="us", journal_readable=True),
         ),
     ],
