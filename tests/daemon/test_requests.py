@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.daemon.conftest import Running, bounce, not_led
@@ -169,7 +170,7 @@ def test_a_take_over_request_that_no_process_waits_for_changes_nothing(
     clock.sleep(3600)
     keep_lock(context, holder())
     answer_requests(context)
-    assert answers(context) == ["That is too late: the process that requested the lock no longer waits for it."]
+    assert answers(context) == ["too late: the process that requested the lock no longer waits for it"]
     assert refused(context) == [True]
     assert "Holds the lock" in keep_lock(context, holder())
 
@@ -369,9 +370,13 @@ def test_cancelling_one_run_does_not_hit_another(
     late = Request("r", "cancel", "Ada", clock.now_ms(), {"run": "run-1"})
     assert answer(context, late) == "Refused: Run run-1 is not being carried out; run run-2 is."
     assert asked == []
-    assert answer(context, replace(late, kind="rollback", body={"run": "run-2"})).startswith("Ada cancelled run run-2")
+    assert answer(context, replace(late, kind="rollback", body={"run": "run-2"})).startswith(
+        "Ada asked to cancel run run-2 and to undo"
+    )
     assert answer(context, replace(late, body={})).startswith("Refused"), "it names no run"
-    assert answer(context, replace(late, body={"run": "run-2", "reason": "release"})) == "Ada cancelled run run-2."
+    assert answer(context, replace(late, body={"run": "run-2", "reason": "release"})).startswith(
+        "Ada asked to cancel run run-2."
+    )
     assert asked == [("run-2", True, "Ada"), ("run-2", False, "Ada: release")]
 
 
@@ -538,3 +543,60 @@ def test_a_plan_keeps_its_name_while_producers_write(world: SimWorld, clock: Sim
         sizes.add(plan.bytes_moved)
     assert len(sizes) == 2
     assert len(ids) == 1
+
+
+def test_what_was_done_is_not_done_again_where_its_answer_was_not_written(
+    world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second time it would be refused as already done, though it is what was asked for."""
+    context = daemon(world, clock, store)
+    keep_lock(context, holder())
+    ask(context, "pause")
+    answer_requests(context)
+    write, failing = MemoryJournal.answer, [1]
+
+    def fails(self: MemoryJournal, *about: Any, **more: Any) -> None:
+        if failing:
+            failing.pop()
+            raise Unavailable("silence")
+        write(self, *about, **more)
+
+    monkeypatch.setattr(MemoryJournal, "answer", fails)
+    ask(context, "resume")
+    with pytest.raises(Unavailable):
+        answer_requests(context)
+    answer_requests(context)
+    assert answers(context) == ["Paused by Ada: nothing new starts, moves in progress go on.", "Resumed by Ada."]
+
+
+@pytest.mark.parametrize("kind", ["pause", "approve", "take-over"])
+def test_an_order_of_a_clock_far_ahead_is_refused(
+    world: SimWorld, clock: SimClock, store: JournalStore, kind: str
+) -> None:
+    """It would count as new for as long as that clock is ahead."""
+    context = daemon(world, clock, store)
+    early = Request("r", kind, "Ada", clock.now_ms() + 86_400_000, {})
+    said = answer(context, early)
+    assert said.startswith("Refused")
+    assert "clock" in said
+    assert context.board.view.pause is None
+
+
+def test_a_kind_that_this_version_does_not_know_is_refused(
+    world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """The person who asked waits for an answer."""
+    context = daemon(world, clock, store)
+    keep_lock(context, holder())
+    assert context.reading_journal is not None
+    context.reading_journal.request(Request("q", "dance", "Ada", clock.now_ms(), {}))
+    answer_requests(context)
+    assert refused(context) == [True]
+
+
+def test_a_cancel_expires_as_any_other_order(world: SimWorld, clock: SimClock, store: JournalStore) -> None:
+    """Its sender has given up."""
+    context = daemon(world, clock, store)
+    old = Request("r", "cancel", "Ada", clock.now_ms(), {"run": "run-1"})
+    clock.sleep(EXPIRES_S + CLOCKS_DIFFER_S + 1)
+    assert answer(context, old).startswith("Refused: Request expired")

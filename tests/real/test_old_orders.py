@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from tests.real.daemon_process import start, until
 
-from ballast.daemon.acting.requests import EXPIRING
 from ballast.ports.journal import CLOCKS_DIFFER_S, EXPIRES_S, TAKE_OVER_WAIT_S, Request
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.journal import journal_of
 from ballast.wiring.runs import open_writer
+
+EXPIRING = frozenset({"pause", "resume", "approve", "reject", "plan", "end-drain", "cancel", "rollback"})
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

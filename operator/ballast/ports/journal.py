@@ -122,6 +122,8 @@ LONGEST_REASON: Final = 200
 """Characters of a reason that are kept."""
 TAKE_OVER_WAIT_S: Final = 60.0
 """How long a process that asks for the lock waits for it, where its request does not say."""
+LONGEST_WAIT_S: Final = 86_400.0
+"""The longest that such a process is believed to wait, whatever its request says."""
 CLOCKS_DIFFER_S: Final = 120.0
 """Allowed to the clocks of two machines when a request's age is judged."""
 
@@ -129,7 +131,9 @@ CLOCKS_DIFFER_S: Final = 120.0
 def is_forgotten(request: Request, now_ms: int) -> bool:
     """Whether a take-over is so old that its sender no longer waits for it: that was killed, or gave up, before it was read."""
     wait_s = request.body.get("wait_s")
-    patience_s = float(wait_s) if isinstance(wait_s, int | float) else TAKE_OVER_WAIT_S
+    patience_s = TAKE_OVER_WAIT_S
+    if isinstance(wait_s, int | float) and not isinstance(wait_s, bool) and wait_s >= 0:
+        patience_s = min(float(wait_s), LONGEST_WAIT_S)
     return now_ms - request.at_ms > (patience_s + CLOCKS_DIFFER_S) * 1000
 
 
@@ -164,12 +168,17 @@ def find_restart(records: Iterable[Record]) -> JournalRestart | None:
 
 
 EXPIRES_S: Final = 300.0
-"""How long an order that names no run and no plan may wait for a process that carries it out."""
+"""How long an order may wait for a process that carries it out."""
 
 
 def is_expired(request: Request, now_ms: int) -> bool:
     """Whether an order was given so long ago that its sender may not mean what it would stop today."""
     return now_ms - request.at_ms > (EXPIRES_S + CLOCKS_DIFFER_S) * 1000
+
+
+def is_ahead(request: Request, now_ms: int) -> bool:
+    """Whether the sender's clock is so far ahead that the age of the order is not known."""
+    return request.at_ms - now_ms > CLOCKS_DIFFER_S * 1000
 
 
 def sign(request: Request) -> str:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ballast.core.cluster.drain import refuse_drained
 from ballast.core.wording import human_many, human_names
@@ -22,12 +22,12 @@ from ballast.daemon.context.view import ANSWERS_KEPT, SETTLING, Board, Role
 from ballast.daemon.planning.asking import AskedPlans
 from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError, Refused
-from ballast.executor.journal.answers import RequestAnswer, answer_done, answer_expired
+from ballast.executor.journal.answers import RequestAnswer, answer_asked, answer_stale
 from ballast.executor.journal.pause import pause_of, pause_record, resume_records
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.rollback import refilled_brokers
 from ballast.executor.machine.run import Now
-from ballast.ports.journal import Journal, Request, is_expired, is_forgotten, sign
+from ballast.ports.journal import Journal, Request, is_expired, sign
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.audit")
@@ -61,6 +61,8 @@ class Requests:
     """What the page of a process that only observes was asked."""
     _sent: deque[Request] = field(default_factory=lambda: deque(maxlen=ANSWERS_KEPT))
     """The newest requests of this page that are in the journal and wait for an answer, perhaps of another process."""
+    _unwritten: dict[str, RequestOutcome] = field(default_factory=dict)
+    """What came of requests whose answer is not in the journal yet: they are not carried out again."""
     _told: set[str] = field(default_factory=set)
     """Requests of which it was said that they cannot be read."""
 
@@ -90,13 +92,17 @@ class Requests:
             log_event(log, str(self.answer(request)), request=request.id, by=request.by)
             answered += 1
         if self.access.journal is not None and self.access.reading is not None and self._answers():
-            for request in [r for r in self.access.reading.requests() if r.answer is None and r.kind in self._kinds()]:
+            waiting = [r for r in self.access.reading.requests() if r.answer is None]
+            self._unwritten = {r.id: self._unwritten[r.id] for r in waiting if r.id in self._unwritten}
+            for request in waiting:
                 if not self._answers():
                     break  # The lock was released meanwhile; the rest is for its next holder.
-                outcome = self.answer(request)
+                outcome = self._unwritten.get(request.id) or self.answer(request)
                 if not self._answers() and request.kind != "take-over":
                     break  # It was released on the way, and then this decision is not in the journal: its next holder decides.
+                self._unwritten[request.id] = outcome
                 self.access.journal.answer(request.id, outcome.sentence, refused=outcome.refused)
+                del self._unwritten[request.id]
                 log_event(log, str(outcome), request=request.id, by=request.by)
                 answered += 1
                 if self.access.release_for:
@@ -112,8 +118,10 @@ class Requests:
     def answer(self, request: Request) -> RequestOutcome:
         """Carry one request out and say what came of it; a refusal is an answer, too."""
         try:
-            if request.kind in EXPIRING and is_expired(request, self.clock.now_ms()):
-                raise Refused(str(answer_expired(request)))
+            if (stale := answer_stale(request, self.clock.now_ms())) is not None:
+                raise Refused(str(stale))
+            if request.kind not in self._kinds():
+                raise Refused(str(RequestAnswer("unknown", {"kind": request.kind})))
             with self.proposals.deciding:
                 outcome = RequestOutcome(self._kinds()[request.kind](request))
         except BallastError as failure:
@@ -239,7 +247,7 @@ class Requests:
         rollback, wanted = request.kind == "rollback", request.body.get("run")
         run = self.access.current()
         if wanted is None:
-            raise Refused(f"A {request.kind} names its run.", hint="Another one may have begun since it was asked for.")
+            raise Refused(str(RequestAnswer("names-no-run", {"kind": request.kind})))
         _refuse_settling(run.id if run else "")
         if run is not None and wanted != run.id:
             raise Refused(f"Run {wanted} is not being carried out; run {run.id} is.")
@@ -253,7 +261,7 @@ class Requests:
             raise Refused(
                 f"Run {wanted} is not being carried out.", hint=f"ballast runs show {wanted} tells how it ended."
             )
-        return str(answer_done(request, run.id))
+        return str(answer_asked(request, run.id))
 
     def _refuse_refilling(self, run_id: str) -> None:
         """Undoing a run must not fill a broker that is being drained: the next balance would only empty it again."""
@@ -274,8 +282,6 @@ class Requests:
 
         The run is left once this is answered; from now on the work loop begins no other one.
         """
-        if is_forgotten(request, self.clock.now_ms()):
-            raise Refused(f"That is {RequestAnswer('too-late')}.")
         self.access.release_for = request.by
         return f"The lock is released for {request.by}; Ballast acquires it again once it is free."
 
@@ -285,7 +291,3 @@ def _refuse_settling(run: str) -> None:
         raise Refused(
             "No run is being carried out: throttles of earlier runs are being removed, and that cannot be cancelled."
         )
-
-
-EXPIRING: Final = frozenset({"pause", "resume", "approve", "reject", "plan", "end-drain"})
-"""Requests that a later process must not obey: they name no run, and plans are numbered anew by each."""

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.term import OneTerm
-from ballast.executor.journal.answers import RequestAnswer, answer_done, answer_expired
+from ballast.executor.journal.answers import RequestAnswer, answer_done, answer_stale
 from ballast.executor.journal.pause import (
     is_paused,
     pause_of,
@@ -16,10 +16,9 @@ from ballast.executor.journal.pause import (
     resume_records,
 )
 from ballast.executor.machine.step import Command, CommandRequested
-from ballast.ports.journal import Journal, Record, is_expired, is_forgotten, sign
+from ballast.ports.journal import Journal, Record, sign
 
 _COMMANDS: Final = frozenset(w.value for w in Command)
-_SWITCH: Final = frozenset({Command.PAUSE.value, Command.RESUME.value})
 _DAEMONS: Final = frozenset({"approve", "reject", "plan", "end-drain"})
 """What only a daemon can do: a process that carries out one run refuses it at once, since it would expire unheard meanwhile."""
 
@@ -53,17 +52,19 @@ class ReceivedRequest(NamedTuple):
 
 
 def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Iterator[ReceivedRequest]:
-    """What is asked of this run, and of the process that holds the lock; answered once it is received.
+    """What is asked of this run, and of the process that holds the lock; answered once the caller has taken it up.
 
     An answer whose commit fails may be in the journal all the same, and what it answers is not read again.  One that was received
     and could not be answered is received again at the next look.
     """
     for request in journal.requests():
         run = request.body.get("run")
-        if request.answer is not None or (run is not None and run != run_id):
+        if request.answer is not None:
             continue
-        if request.kind == "take-over" and is_forgotten(request, now_ms):
-            journal.answer(request.id, str(RequestAnswer("too-late")), refused=True)
+        if (stale := answer_stale(request, now_ms)) is not None:
+            journal.answer(request.id, str(stale), refused=True)
+        elif run is not None and run != run_id:
+            continue
         elif request.kind == "take-over":
             yield ReceivedRequest(None, RunNote("take-over", {"by": request.by}))
             journal.answer(request.id, str(RequestAnswer("run-left", {"run": run_id})))
@@ -71,8 +72,6 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
             note = RunNote("asked", {"by": request.by, "command": request.kind})
             yield ReceivedRequest(CommandRequested(Command(request.kind), sign(request)), note)
             journal.answer(request.id, str(answer_done(request, run_id)))
-        elif request.kind in _SWITCH and is_expired(request, now_ms):
-            journal.answer(request.id, str(answer_expired(request)), refused=True)
         elif request.kind == Command.PAUSE:
             pause = pause_of(request)
             asked = CommandRequested(Command.PAUSE, sign(request))
@@ -89,3 +88,6 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
             who = "Another process" if holder is None else holder.description
             busy = RequestAnswer("busy", {"holder": who, "run": run_id})
             journal.answer(request.id, str(busy), refused=True)
+        else:
+            code = "names-no-run" if request.kind in _COMMANDS else "unknown"
+            journal.answer(request.id, str(RequestAnswer(code, {"kind": request.kind})), refused=True)

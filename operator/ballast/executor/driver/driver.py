@@ -309,6 +309,8 @@ class Driver:
                 self._note(RunNote("tried-again", {"error": failure.id, "message": failure.message}))
                 pause_s = min(max(pause_s * 2, run.policy.poll_s), BACK_OFF_S)
             self._listener.hear(Progressed(speed.read(self._current, self._clock.monotonic_s())))
+        if self._current.ended:
+            self._take_commands()
         result = replace(self._result(began_s), paused_by=self.paused_by)
         self._listener.hear(RunEnded(result))
         return result
@@ -321,11 +323,11 @@ class Driver:
     def _take_commands(self) -> None:
         """Obey the commands meant for this run; one meant for a run that has ended is too late."""
         for asked, meant in self._commands.take():
-            if meant in {None, self._current.id}:
+            if meant in {None, self._current.id} and not self._current.ended:
                 self._held_by = asked.by if asked.command is Command.PAUSE else ""
                 self._feed(asked)
             else:
-                self._note(RunNote("asked-too-late", {"command": asked.command, "run": meant}))
+                self._note(RunNote("asked-too-late", {"command": asked.command, "run": meant or self._current.id}))
 
     @property
     def _current(self) -> Run:
@@ -462,12 +464,13 @@ class Driver:
                 continue
             # A pause whose answer could not be written is received again, and told once.
             again = received.asked.command is Command.PAUSE and received.asked.by == self.paused_by
+            # Taken up and written down before it is answered: the run cannot end otherwise in between.
+            self._feed(received.asked)
+            self._write(received.records)
             if received.records:
-                self._write(received.records)
                 self.paused_by = received.asked.by if received.asked.command is Command.PAUSE else ""
             if not again:
                 self._note(received.note)
-            self.ask(received.asked.command, run=self._current.id, by=received.asked.by)
         for request, why in self._journal.skipped_requests().items():
             if request not in self._not_read:
                 self._not_read.add(request)

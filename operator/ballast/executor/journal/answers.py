@@ -10,7 +10,7 @@ from typing import Final
 
 from ballast.core.catalogue import Catalogue, Message
 from ballast.core.wording import human_time
-from ballast.ports.journal import EXPIRES_S, Request
+from ballast.ports.journal import EXPIRES_S, Request, is_ahead, is_expired, is_forgotten
 
 SENTENCES: Final[Mapping[str, str]] = {
     # The pause.
@@ -20,6 +20,10 @@ SENTENCES: Final[Mapping[str, str]] = {
     # One run.
     "done/cancel": "{by} cancelled run {run}.",
     "done/rollback": "{by} cancelled run {run} and asked to undo what had arrived.",
+    "asked/cancel": "{by} asked to cancel run {run}. If the run ends first, nothing is cancelled.",
+    "asked/rollback": (
+        "{by} asked to cancel run {run} and to undo what had arrived. If the run ends first, nothing is put back."
+    ),
     "done/pause": "{by} paused run {run}.",
     "done/resume": "{by} resumed run {run}.",
     # The lock.
@@ -31,6 +35,11 @@ SENTENCES: Final[Mapping[str, str]] = {
     "expired": (
         "Request expired: {by} asked to {kind} more than {limit_s:time} ago. Send it again if it is still wanted."
     ),
+    "clock-ahead": (
+        "Request refused: it was sent by a clock that is {ahead_s:time} ahead. Correct that clock and send it again."
+    ),
+    "names-no-run": "A {kind} names its run. Another one may have begun since it was asked for.",
+    "unknown": "Request refused: this version of Ballast does not know {kind}.",
 }
 """Every answer by its code."""
 
@@ -46,6 +55,20 @@ class RequestAnswer(Message):
 def answer_done(request: Request, run_id: str) -> RequestAnswer:
     """The answer to who asked something of a run."""
     return RequestAnswer(f"done/{request.kind}", {"by": request.by, "run": run_id})
+
+
+def answer_asked(request: Request, run_id: str) -> RequestAnswer:
+    """The answer to who asked to cancel a run whose next look takes that up."""
+    return RequestAnswer(f"asked/{request.kind}", {"by": request.by, "run": run_id})
+
+
+def answer_stale(request: Request, now_ms: int) -> RequestAnswer | None:
+    """The refusal of what was sent too long ago, or by a clock too far ahead; None where it is to be carried out."""
+    if is_ahead(request, now_ms):
+        return RequestAnswer("clock-ahead", {"ahead_s": (request.at_ms - now_ms) / 1000})
+    if request.kind == "take-over":
+        return RequestAnswer("too-late") if is_forgotten(request, now_ms) else None
+    return answer_expired(request) if is_expired(request, now_ms) else None
 
 
 def answer_expired(request: Request) -> RequestAnswer:

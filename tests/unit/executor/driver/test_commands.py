@@ -105,7 +105,7 @@ def test_a_cancel_before_the_first_run_is_for_that_run() -> None:
         (5, {"wait_s": 600}, "left"),
         (60, {"wait_s": 600}, "done"),
         (5, {"wait_s": "long"}, "done"),
-        (-5, {}, "left"),
+        (-1, {}, "left"),
     ],
 )
 def test_a_request_counts_as_long_as_its_sender_may_wait(
@@ -263,13 +263,13 @@ def test_a_pause_of_yesterday_does_not_hold_the_run_of_today() -> None:
 
 @pytest.mark.parametrize("kind", ["approve", "reject", "plan", "end-drain"])
 def test_what_only_a_daemon_can_do_is_refused_at_once_by_a_command(kind: str) -> None:
-    """It would expire meanwhile, and the person who asked would wait for nothing; what no version here knows is left alone."""
+    """It would expire meanwhile, and the person who asked would wait for nothing; what this version does not know is refused as well."""
     s = scene()
     ask_page(s, "q", kind, plan="moves-1")
     ask_page(s, "newer", "dance")
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
     answer = "test first holds the lock and carries out run r. Ask again when it has ended."
-    assert answers(s) == {"q": (answer, True), "newer": (None, False)}
+    assert answers(s) == {"q": (answer, True), "newer": (str(RequestAnswer("unknown", {"kind": "dance"})), True)}
 
 
 def test_a_request_that_cannot_be_read_is_told_once() -> None:
@@ -313,3 +313,84 @@ def test_a_run_that_has_ended_is_told_so_though_its_journal_cannot_be_read(monke
     assert s.throttles() == {}
     told = {"error": "unavailable", "message": "A transaction does not end. Abort it."}
     assert [n for n in notes(s) if n.code == "journal-not-read"] == [RunNote("journal-not-read", told)]
+
+
+def test_a_cancel_is_answered_once_the_journal_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer fails once; each time the run is in the journal as one that is cancelled, and it is cancelled once."""
+    s, answer, failing = scene(), MemoryJournal.answer, [1]
+    phases: list[str] = []
+
+    def fails(self: MemoryJournal, *about: Any, **more: Any) -> None:
+        phases.extend(r.value["phase"] for r in self.read() if r.key == "run/r" and r.value is not None)
+        if failing:
+            failing.pop()
+            raise Unavailable("silence")
+        answer(self, *about, **more)
+
+    monkeypatch.setattr(MemoryJournal, "answer", fails)
+    s.world.clock.after(5, lambda: ask_page(s, "back", "cancel", run="r"))
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "cancelled"
+    assert phases
+    assert set(phases) <= {"cancelling", "cancelled"}
+
+
+@pytest.mark.parametrize("ahead_s", [CLOCKS_DIFFER_S + 60, 86_400])
+@pytest.mark.parametrize("kind", ["pause", "take-over", "cancel"])
+def test_an_order_of_a_clock_far_ahead_is_refused(kind: str, ahead_s: float) -> None:
+    """How old it is cannot be told, and it would count as new for as long as that clock is ahead."""
+    s = scene()
+    at_ms = s.world.clock.now_ms() + int(ahead_s * 1000)
+    s.journal.request(Request("q", kind, "Ada", at_ms, {"run": "r"} if kind == "cancel" else {}))
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
+    ((answer, refused),) = answers(s).values()
+    assert answer is not None
+    assert "clock" in answer
+    assert refused
+
+
+@pytest.mark.parametrize("wait_s", [1e9, float("inf"), float("nan"), True])
+def test_a_take_over_waits_no_longer_than_a_day(wait_s: float) -> None:
+    """Whatever its request says."""
+    s = scene()
+    send_request(s, 2 * 24 * 60, wait_s=wait_s)
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
+
+
+@pytest.mark.parametrize("run", ["r", "other"])
+@pytest.mark.parametrize("kind", ["cancel", "rollback", "pause"])
+def test_an_order_for_a_run_expires_as_any_other(kind: str, run: str) -> None:
+    """Its sender has given up; a person who resumes that run later does not mean it."""
+    s = scene()
+    at_ms = s.world.clock.now_ms() - int((EXPIRES_S + CLOCKS_DIFFER_S + 1) * 1000)
+    s.journal.request(Request("old", kind, "Ada", at_ms, {"run": run}))
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
+    ((answer, refused),) = answers(s).values()
+    assert answer is not None
+    assert answer.startswith("Request expired")
+    assert refused
+
+
+@pytest.mark.parametrize("kind", ["cancel", "rollback"])
+def test_a_cancel_that_names_no_run_is_refused(kind: str) -> None:
+    """Which one is meant cannot be told."""
+    s = scene()
+    ask_page(s, "q", kind)
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
+    assert answers(s) == {"q": (str(RequestAnswer("names-no-run", {"kind": kind})), True)}
+
+
+def test_a_command_that_no_look_took_up_is_told_at_the_end() -> None:
+    """The run ends with the look during which it was asked."""
+    s = scene()
+
+    class Ears:
+        """Asks when the move is verified."""
+
+        def hear(self, event: object) -> None:
+            s.ears.hear(event)  # type: ignore[arg-type]
+            if isinstance(event, MoveChanged) and event.after.code == "verified":
+                s.driver.ask(Command.ROLLBACK)
+
+    s.driver.listen(Ears())
+    assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
+    assert RunNote("asked-too-late", {"command": Command.ROLLBACK, "run": "r"}) in notes(s)
