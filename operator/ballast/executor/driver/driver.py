@@ -324,10 +324,13 @@ class Driver:
         """Obey the commands meant for this run; one meant for a run that has ended is too late."""
         for asked, meant in self._commands.take():
             if meant in {None, self._current.id} and not self._current.ended:
-                self._held_by = asked.by if asked.command is Command.PAUSE else ""
-                self._feed(asked)
+                self._obey(asked)
             else:
                 self._note(RunNote("asked-too-late", {"command": asked.command, "run": meant or self._current.id}))
+
+    def _obey(self, asked: CommandRequested) -> None:
+        self._held_by = asked.by if asked.command is Command.PAUSE else ""
+        self._feed(asked)
 
     @property
     def _current(self) -> Run:
@@ -465,7 +468,7 @@ class Driver:
             # A pause whose answer could not be written is received again, and told once.
             again = received.asked.command is Command.PAUSE and received.asked.by == self.paused_by
             # Taken up and written down before it is answered: the run cannot end otherwise in between.
-            self._feed(received.asked)
+            self._obey(received.asked)
             self._write(received.records)
             if received.records:
                 self.paused_by = received.asked.by if received.asked.command is Command.PAUSE else ""
