@@ -233,14 +233,13 @@ class FileJournal:
         """Add one line and force it to disk; leaves the file as it was where that fails."""
         start = self._read_to[1]
         line = _line(entries)
+        handle = file.fileno()
         try:
-            file.seek(start)
-            file.truncate()
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+            os.ftruncate(handle, start)
+            _write_all(handle, line, start)
+            os.fsync(handle)
         except OSError as failure:
-            file.truncate(start)
+            os.ftruncate(handle, start)
             raise Unavailable(f"The journal file {self._path} cannot be written: {failure.strerror}.") from failure
         self._apply(entries)
         self._read_to = (self._read_to[0], start + len(line))
@@ -358,6 +357,13 @@ def _parse(line: bytes) -> list[Entry] | None:
     if not line.endswith(b"\n") or hashlib.sha256(text).hexdigest()[:16].encode() != checksum:
         return None
     return [(key, None if value is None else value.encode()) for key, value in json.loads(text)]
+
+
+def _write_all(handle: int, data: bytes, at: int) -> None:
+    """Past the file's buffer: one that could not be written is tried again by every later call, also by truncate."""
+    done = 0
+    while done < len(data):
+        done += os.pwrite(handle, data[done:], at + done)
 
 
 def _private(path: str, flags: int) -> int:

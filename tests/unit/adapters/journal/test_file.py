@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,22 +99,40 @@ def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
     assert {p.stat().st_mode & 0o777 for p in tmp_path.iterdir()} == {0o600}
 
 
-def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written before is whole, and what is written after there is room again follows it."""
-    journal = FileJournal(tmp_path / "journal")
-    journal.acquire(holder("ana"))
-    journal.append([Record("k", {"n": 1})])
+AT_ITS_LIMIT = """
+import resource, signal, sys
+from pathlib import Path
+from ballast.adapters.journal.file import FileJournal
+from ballast.errors import Unavailable
+from ballast.ports.journal import Holder, Record
 
-    def full(_: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+path = Path(sys.argv[1])
+journal = FileJournal(path)
+journal.acquire(Holder("ana", "ana", lease_s=60))
+journal.append([Record("k", {"n": 1})])
+whole = path.read_bytes()
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 10, hard))
+try:
+    journal.append([Record("k", {"n": 2})])
+except Unavailable as failure:
+    print(failure.message)
+assert path.read_bytes() == whole, (path.stat().st_size, len(whole))
+assert [r.value for r in FileJournal(path).read()] == [{"n": 1}]
+resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+journal.append([Record("k", {"n": 3})])
+assert [r.value for r in FileJournal(path).read()] == [{"n": 3}]
+"""
+"""A process whose files may grow by ten bytes more: the kernel writes a part of the line, then refuses."""
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(Unavailable, match="No space left"):
-            journal.append([Record("k", {"n": 2})])
-    assert [r.value for r in FileJournal(tmp_path / "journal").read()] == [{"n": 1}]
-    journal.append([Record("k", {"n": 3})])
-    assert [r.value for r in FileJournal(tmp_path / "journal").read()] == [{"n": 3}]
+
+def test_a_file_that_cannot_grow_is_a_sentence_and_loses_nothing(tmp_path: Path) -> None:
+    """No part of the line stays, and what is written after there is room again follows what was there."""
+    command = [sys.executable, "-c", AT_ITS_LIMIT, str(tmp_path / "journal")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "cannot be written: File too large." in ended.stdout
 
 
 def kept(path: Path) -> FileJournal:
