@@ -445,14 +445,17 @@ class Driver:
         self._keeping.require_in_time(began_s)
 
     def _drop_expired(self) -> None:
-        """Forget old runs; where the journal cannot be read to its end now, the next run's end does it."""
+        """Forget old runs; where the journal cannot be read or written now, the next run's end does it."""
         try:
             records = self._journal.read()
         except Unavailable as silence:
             self._note(RunNote("journal-not-read", {"error": silence.id, "message": str(silence)}))
             return
-        if old := expire(records):
-            self._journal.append(old)
+        try:
+            if old := expire(records):
+                self._journal.append(old)
+        except Unavailable as silence:
+            self._note(RunNote("old-runs-kept", {"error": silence.id, "message": str(silence)}))
 
     # --- requests, inbound rates, the end
 
@@ -518,7 +521,6 @@ class Driver:
         self._write([])
         if not run.ended:
             return self._leave_run(run, began_s)
-        self._drop_expired()
         owed: dict[Setting, Outcome] = {}
         if self._throttler.ledger:
             try:
@@ -530,6 +532,7 @@ class Driver:
                 )
         for setting, outcome in owed.items():
             self._note(RunNote("throttle-not-removed-now", {"setting": str(setting), "outcome": outcome}))
+        self._drop_expired()
         return replace(
             summary(run, run.status.value, self._clock.monotonic_s() - began_s), throttles_to_restore=tuple(owed)
         )

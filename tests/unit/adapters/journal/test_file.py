@@ -52,9 +52,9 @@ def test_a_file_journal_survives_what_files_suffer(tmp_path: Path) -> None:
 def test_a_newer_version_is_refused_and_never_guessed() -> None:
     """What a later Ballast wrote stops this one; what no Ballast wrote is called corrupt."""
     newer = json.dumps({"version": 2, "value": {}}).encode()
-    with pytest.raises(Refused, match="newer Ballast"):
+    with pytest.raises(Refused, match="version 2, and this Ballast reads 1"):
         decode_value("k", newer)
-    with pytest.raises(Refused, match="newer Ballast"):
+    with pytest.raises(Refused, match="version 2, and this Ballast reads 1"):
         JournalView([("record/k", newer)]).records()
     for data in (b"not json", b"[]", b"{}", b'{"version": "x"}'):
         with pytest.raises(Corrupt):

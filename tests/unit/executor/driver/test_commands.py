@@ -394,3 +394,21 @@ def test_a_command_that_no_look_took_up_is_told_at_the_end() -> None:
     s.driver.listen(Ears())
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
     assert RunNote("asked-too-late", {"command": Command.ROLLBACK, "run": "r"}) in notes(s)
+
+
+def test_old_runs_that_cannot_be_forgotten_cost_the_run_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its throttles are removed all the same, and it is told as done."""
+    s = scene()
+    append = s.journal.append
+
+    def refusing(records: Sequence[Record]) -> None:
+        if [r.key for r in records] == ["run/old"]:
+            raise Unavailable("No answer.")
+        append(records)
+
+    monkeypatch.setattr("ballast.executor.driver.driver.expire", lambda _: [Record("run/old", None)])
+    monkeypatch.setattr(s.journal, "append", refusing)
+    result = s.driver.execute(one_move(s), POLICY, run_id="r")
+    assert (result.status, result.throttles_to_restore, s.throttles()) == ("done", (), {})
+    told = {"error": "unavailable", "message": "No answer."}
+    assert [n for n in notes(s) if n.code == "old-runs-kept"] == [RunNote("old-runs-kept", told)]
