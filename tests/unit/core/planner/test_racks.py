@@ -116,7 +116,7 @@ def shortenings(world: World) -> list[SmallInts]:
     """Copies go elsewhere for the sake of the plan's time."""
     _Search(world, seed=0).descend((0, 0, 0))
     asked = replace(world.problem, low=np.zeros_like(world.problem.low), high=np.full_like(world.problem.high, 1 << 60))
-    shorten(world, asked, world.problem.home[world.problem.start[:-1]])
+    shorten(world, asked, world.problem.home[world.problem.start[:-1]], unlike=False, seed=0)
     return [world.cur]
 
 

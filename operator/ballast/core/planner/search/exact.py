@@ -8,6 +8,7 @@ simplex method, never in time: the same plan on any machine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -97,12 +98,10 @@ def refine(world: World, *, seed: int, most: int = WORK) -> bool:
 
 def improve(world: World, brokers: SmallInts, effort: Effort) -> bool:
     """Place what is on these brokers anew among them, the last left out where that is too much; was that better?"""
-    blocks = placements(world, brokers)
-    if sum(len(b.row) for b in blocks) > COLUMNS:
-        return len(brokers) > FEWEST and improve(world, brokers[:-1], effort)
+    brokers, blocks = placements_of_most(world, brokers)
     if not blocks:
         return False
-    found = _Model(world, brokers, blocks).solve(effort)
+    found = Model(world, brokers, blocks).solve(effort)
     if found is None:
         return False
     before, full, past = world.save(), np.maximum(world.held, world.problem.room), world.past_hard
@@ -116,6 +115,15 @@ def improve(world: World, brokers: SmallInts, effort: Effort) -> bool:
     return False
 
 
+def placements_of_most(world: World, brokers: SmallInts) -> tuple[SmallInts, list[Placements]]:
+    """Placements among these brokers, the last left out where there are too many; none where there still are."""
+    for count in range(len(brokers), min(FEWEST, len(brokers)) - 1, -1):
+        blocks = placements(world, brokers[:count])
+        if sum(len(b.row) for b in blocks) <= COLUMNS:
+            return brokers[:count], blocks
+    return brokers, []
+
+
 def _is_better(world: World, excess: int, copied: int) -> bool:
     """All ranges met at last, or nothing worse: what is missed is not paid for with bytes without end."""
     now = world.excess, world.copied
@@ -124,7 +132,7 @@ def _is_better(world: World, excess: int, copied: int) -> bool:
     return now[0] <= excess and now[1] <= copied and now != (excess, copied)
 
 
-class _Model:
+class Model:
     """One weight for each placement, one row for each partition, range and disk."""
 
     def __init__(self, world: World, brokers: SmallInts, blocks: list[Placements]) -> None:
@@ -171,6 +179,7 @@ class _Model:
                 bands, np.full(bands, float(EXCESS)), np.zeros(bands), most, bands, starts, row, np.full(bands, sign)
             )
         self.first = 2 * bands
+        """The column of the first placement; the columns behind the last one are not of placements."""
 
     def _add(self, b: Placements, dense: Ints, at: int, width: int, scale: float) -> None:
         p = self.world.problem
@@ -238,6 +247,9 @@ class _Model:
         most = float(self.cost[self.now].sum()) + MARGIN
         self.solver.addRow(-highspy.kHighsInf, most, len(index), index, self.cost)
 
+    def _of_placements(self, columns: Sequence[float]) -> Floats:
+        return np.array(columns)[self.first : self.first + len(self.now)]
+
     def solve(self, effort: Effort) -> SmallInts | None:
         """A better placement by slot; None where none was found."""
         worth, solver, p = self._worth(), self.solver, self.world.problem
@@ -249,7 +261,7 @@ class _Model:
             least = self._relax(effort)
         if least is None or least > enough:
             return None
-        reduced = np.array(solver.getSolution().col_dual)[self.first :]
+        reduced = self._of_placements(solver.getSolution().col_dual)
         # No placement whose reduced cost is more than all there is to gain is in any better solution.
         gain = worth - least
         dear = reduced > (gain if int((reduced <= gain).sum()) <= FEW else DEAR * gain)
@@ -268,7 +280,7 @@ class _Model:
         effort.add(solver)
         if solver.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
             return None
-        chosen = np.array(solver.getSolution().col_value)[self.first :] > 0.5
+        chosen = self._of_placements(solver.getSolution().col_value) > 0.5
         cur = self.world.cur.copy()
         at = 0
         for b in self.blocks:

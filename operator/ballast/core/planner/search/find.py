@@ -87,7 +87,8 @@ def _finish(question: Question, asked: Problem, problem: Problem, world: World, 
     if isinstance(intent, Balance | Leaders) and (worse or not worth) and optional:
         # Nearer to the ranges that can be reached is no reason to go further from those asked for.
         world, unplaced = start, np.zeros(len(world.cur), np.bool_)
-    shorten(world, asked, _senders(question.state))
+    unlike = is_balance and not is_uniform(asked)
+    shorten(world, asked, _senders(question.state), unlike=unlike, seed=question.seed)
     moves, after = moves_of(question, asked, world.cur)
     return Found(world, moves, after, unplaced, ended_early=not whole)
 

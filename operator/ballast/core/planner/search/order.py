@@ -20,6 +20,8 @@ class Sorted:
     world: World
     slots: Ints
     """Where each of its slots is in the world that it was made from."""
+    rows: Ints
+    """The same of its partitions."""
 
     @classmethod
     def of(cls, world: World) -> Sorted:
@@ -57,7 +59,7 @@ class Sorted:
             row,
             world.tally.copy(),
         )
-        return cls(copy, slots)
+        return cls(copy, slots, rows)
 
     def give_back(self, world: World, unplaced: Flags) -> Flags:
         """Put what was found into the world that this was made from; returns the marks in its order."""

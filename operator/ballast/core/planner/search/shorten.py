@@ -6,6 +6,8 @@ begins: no range is left or missed by more, and the bytes grow by a few thousand
 - a copy goes to another broker;
 - two copies change their destinations;
 - a replica stays at home, and another one of its broker goes where it would have gone, led by a broker less busy.
+
+Where brokers are unlike, exchanges that save bytes come first (``exchange``), and on small clusters programs last (``busiest``).
 """
 
 from __future__ import annotations
@@ -16,16 +18,16 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import Ints, SmallInts
-from ballast.core.planner.loads import DISK
-from ballast.core.planner.problem.problem import Problem, loads_before
+from ballast.core.planner.problem.problem import Problem
+from ballast.core.planner.search.busiest import relieve
+from ballast.core.planner.search.exchange import exchange
 from ballast.core.planner.search.loops import relief
 from ballast.core.planner.search.loops.kernels import put
+from ballast.core.planner.search.sides import Sides
 from ballast.core.planner.search.world import World
 
 MORE_BYTES: Final = 0.004
 """Part of a plan's bytes that may come on top for the sake of its time."""
-NEAR: Final = 1.02
-"""A multiple of the floor at which a broker is not busy."""
 DROPPED: Final = 1e-4
 """Part of the floor for which nothing is changed."""
 COPIES: Final = 64
@@ -36,35 +38,43 @@ TURNS: Final = 1200
 """Brokers looked at before a plan is let be."""
 
 
-def shorten(world: World, asked: Problem, sender: SmallInts) -> None:
-    """Relieve the busiest brokers in place; ``sender`` is by partition who leads it now, -1 without a leader."""
-    copies = np.flatnonzero(world.away())
-    if len(copies):
-        _Shortening(world, asked, sender, copies).run()
+def shorten(world: World, asked: Problem, sender: SmallInts, *, unlike: bool, seed: int) -> None:
+    """Relieve the busiest brokers in place; ``sender`` is by partition who leads it now, -1 without a leader.
+
+    ``unlike`` says that brokers are, and that replicas may leave them for fewer bytes.
+    """
+    most = _most_bytes(world)
+    if not most:
+        return
+    if unlike:
+        exchange(world, asked, sender, most_bytes=most, seed=seed)
+        most = min(most, _most_bytes(world))
+    _Shortening(world, asked, sender, most - world.copied).run()
+    if unlike and relieve(world, asked, sender, most_bytes=most, seed=seed):
+        _Shortening(world, asked, sender, most - world.copied).run()
+
+
+def _most_bytes(world: World) -> int:
+    """What the plan may copy in the end."""
+    copied = world.copied
+    return copied + int(min(copied * MORE_BYTES, world.budget[0]))
 
 
 class _Shortening:
     """Who sends and receives how much, in scaled bytes; what does not change between turns."""
 
-    def __init__(self, world: World, asked: Problem, sender: SmallInts, copies: Ints) -> None:
+    def __init__(self, world: World, asked: Problem, sender: SmallInts, more: int) -> None:
         p = world.problem
-        self.world, self.copies = world, copies
+        self.world, self.more = world, more
+        self.copies = np.flatnonzero(world.away())
         self.arrays = world.arrays
         self.costs = (world.load, p.lead, p.follow, asked.low, asked.high)
         self.brokers = len(p.ids)
-        # Where in ``work`` the sender of a partition is; the last place, which is not counted, where no broker leads.
-        self.sends = np.where(sender >= 0, sender.astype(np.int64) + self.brokers, 2 * self.brokers)
-        row = world.row[copies]
-        # Receivers first, then senders: one row of figures for both sides of every broker.
-        self.work = np.zeros(2 * self.brokers + 1, np.int64)
-        np.add.at(self.work, world.cur[copies], p.size[row])
-        np.add.at(self.work, self.sends[row], p.size[row])
-        self.work[-1] = 0
+        sides = Sides.of(world, asked, sender)
+        self.sends, self.most = sides.sends, sides.most
+        self.work = sides.work(world)
         self.takers = np.flatnonzero(p.scope.takes)
-        floor = _floor(world, asked, copies, self.takers)
-        self.most = int(floor * NEAR)
-        self.bounds = np.array([self.most, int(floor * DROPPED)], np.int64)
-        self.more = int(min(p.size[row].sum() * MORE_BYTES, world.budget[0]))
+        self.bounds = np.array([self.most, int(sides.floor * DROPPED)], np.int64)
         self.order = np.argsort(world.cur, kind="stable")
         self.begins = np.searchsorted(world.cur[self.order], np.arange(self.brokers + 1))
 
@@ -164,14 +174,3 @@ class _Shortening:
 
 def _sample(slots: Ints) -> Ints:
     return np.ascontiguousarray(slots[:: max(len(slots) // MATES, 1)])
-
-
-def _floor(world: World, asked: Problem, copies: Ints, takers: Ints) -> int:
-    """Scaled bytes that some broker must receive: what one lacks on its disk, or its part of everything."""
-    total = int(world.problem.size[world.row[copies]].sum())
-    named = [k for k, r in enumerate(asked.resources) if r.name == DISK]
-    if not named:
-        return total // max(len(takers), 1)
-    before = loads_before(asked)[:, named[0]]
-    lacking = (asked.low[:, named[0]] - before)[takers]
-    return max(int(lacking.max(initial=0)), total // max(len(takers), 1))
