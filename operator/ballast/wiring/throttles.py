@@ -154,15 +154,29 @@ def select_settings(settings: Iterable[Setting], topics: Collection[str], broker
 
 def stale_on(own: Writer, topics: Collection[str]) -> list[FoundThrottle]:
     """What stands on these topics, and the rates of the brokers that they name, that neither a run nor the ledger needs."""
+    return removable(_judged(own), topics=topics)
+
+
+def _judged(own: Writer) -> tuple[FoundThrottle, ...]:
     records = own.journal.read()
-    state = own.opened.cluster.snapshot()
-    return removable(all_settings(state, load_ledger(records), load_ledger(records, BY_HAND)), topics=topics)
+    return all_settings(own.opened.cluster.snapshot(), load_ledger(records), load_ledger(records, BY_HAND))
 
 
 def clear_stale(own: Writer, topics: Collection[str]) -> list[str]:
-    """Remove what a tool left on these topics, as ``removable`` judges it; ``*`` and all that is still needed stays."""
-    gone = stale_on(own, topics)
-    if not gone:
-        return []
-    failures = restore(own, as_stale(gone))
-    return [f"removed {s.setting} = {s.value or '(empty)'}" for s in gone] + failures
+    """Remove what a tool left on these topics, as ``removable`` judges it; ``*`` and all that is still needed stays.
+
+    A rate that nothing needs and that no such list names stays as well, and is named: it may be a person's own.
+    """
+    judged = _judged(own)
+    gone = removable(judged, topics=topics)
+    failures = restore(own, as_stale(gone)) if gone else []
+    return [f"removed {s.setting} = {s.value or '(empty)'}" for s in gone] + failures + _rates_that_stay(judged, gone)
+
+
+def _rates_that_stay(judged: Iterable[FoundThrottle], gone: Collection[FoundThrottle]) -> list[str]:
+    return [
+        f"{s.setting} = {s.value} stays: no throttle list of these topics names broker {s.setting.name}. "
+        f"If it is not meant to stay: ballast throttles --clean --brokers {s.setting.name}"
+        for s in judged
+        if s.stale and s.setting.kind == "broker" and s not in gone
+    ]

@@ -179,8 +179,12 @@ def test_cleaning_takes_empty_lists_away_and_leaves_what_is_held() -> None:
     s.journal.append([dump_held(owed, LedgerEntry("", frozenset({"0:1"})))])
     own = Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, s.world.clock)
     said = clear_stale(own, [T, "owed"])
-    assert len(said) == 3, said
+    assert len(said) == 4, said
     assert f"removed topic {T} {LEADER_REPLICAS} = (empty)" in said
+    assert said[-1] == (
+        f"broker 3 {FOLLOWER_RATE} = 6 stays: no throttle list of these topics names broker 3. "
+        "If it is not meant to stay: ballast throttles --clean --brokers 3"
+    )
     assert s.throttles() == {
         f"topic owed {LEADER_REPLICAS}": "",
         f"topic other {LEADER_REPLICAS}": "",
