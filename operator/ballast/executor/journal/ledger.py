@@ -28,6 +28,8 @@ BELIEVED_S: Final = 10.0
 REREAD_S: Final = 0.25
 FRESH_S: Final = 1.0
 """An id that was read longer ago is read again before anything is sent to its topic."""
+GONE_S: Final = 3.0
+"""A topic is gone when every reading for so long shows none: a broker that has just started may not have heard of it."""
 EMPTYING_TRIES: Final = 3
 """Readings after which a list that is not seen empty stays in the ledger until the next occasion."""
 
@@ -176,13 +178,14 @@ class Throttler:
         }
         desired, entries = self._read(desired, set(touched) - unreachable, write, note)
         asked = (set(touched) - unreachable) & {*desired, *self.ledger}
+        gone = self._find_gone({s.name for s in asked if s.kind == "topic" and resource_of(s) not in entries})
         current: dict[Setting, str | None] = {}
         for setting in asked:
             found = entries.get(resource_of(setting))
             if found is not None:
                 current[setting] = own_value(setting, found)
-            elif setting.kind == "topic" and not self.cluster.partitions([TopicPartition(setting.name, 0)]):
-                # The topic is gone, and its settings with it: nothing is owed any more.
+            elif setting.kind == "topic" and setting.name in gone:
+                # Its settings went with it: nothing is owed any more.
                 failed[setting] = Outcome(
                     ok=False, code="UNKNOWN_TOPIC_OR_PARTITION", message=f"topic {setting.name} does not exist"
                 )
@@ -203,6 +206,17 @@ class Throttler:
             note(RunNote("throttle-changed-externally", {"setting": str(setting), "value": value}))
         failed |= self._send(settlement, write)
         return failed, settlement.unsettled - failed.keys()
+
+    def _find_gone(self, topics: Collection[str]) -> frozenset[str]:
+        """Which of these topics are no longer there; what is owed on one is then forgotten for good, so one broker's word is not enough."""
+        until_s = self.clock.monotonic_s() + GONE_S
+        missing = {TopicPartition(topic, 0) for topic in topics}
+        while missing and (missing := missing - self.cluster.partitions(list(missing)).keys()):
+            if self.clock.monotonic_s() >= until_s:
+                break
+            self.clock.sleep(REREAD_S)
+            self.renew()
+        return frozenset(name.topic for name in missing)
 
     def _on_same_topics(
         self, desired: DesiredThrottles, write: Callable[[list[Record]], None], note: Callable[[RunNote], None]

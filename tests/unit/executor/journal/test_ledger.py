@@ -162,6 +162,22 @@ def test_settings_that_are_not_told_stay_owed_unless_their_topic_is_gone(
     assert [r.key for r in written if r.value is None] == ([ledger_key(setting)] if struck else [])
 
 
+def test_one_broker_that_has_not_heard_of_a_topic_does_not_make_it_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has just started, and answers twice: what is owed on the topic stays owed, and is restored by the next settlement."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    on = Setting("topic", T, FOLLOWER_REPLICAS)
+    assert throttler.settle({on: frozenset({"0:3"})}, {1, 2, 3, 4}, lambda _: None, fail) == {}
+    partitions, late = s.cluster.partitions, [1, 1]
+    with monkeypatch.context() as stale:
+        stale.setattr(s.cluster, "configs", lambda _: {})
+        stale.setattr(s.cluster, "partitions", lambda names: {} if late and late.pop() else partitions(names))
+        assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, fail)[on].code == "NOT_READ"
+    assert on in throttler.ledger
+    assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, fail) == {}
+    assert s.throttles() == {}
+
+
 @pytest.mark.parametrize("keep", [True, False])
 def test_a_rate_that_stands_is_kept_where_that_is_asked(*, keep: bool) -> None:
     """A rate that is kept is not in the ledger; one that is replaced is, and is restored at the end."""
