@@ -31,6 +31,7 @@ from ballast.daemon.context.view import Board, Role, RunView, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process.health import healthy
 from ballast.executor.driver.journal_replication import KEY as REPLICATION_KEY
+from ballast.executor.journal.history import KEPT_IN_PLACE_KEY
 from ballast.executor.journal.ledger import BY_HAND, RUNS
 from ballast.executor.journal.pause import PAUSE_KEY
 from ballast.executor.journal.records import KINDS, dump_run
@@ -42,7 +43,6 @@ from ballast.sim.cluster import SimCluster
 from ballast.sim.journal import JournalStore, MemoryJournal
 from ballast.sim.model import SimBroker
 from ballast.sim.world import SimWorld
-from ballast.wiring.runs import KEPT_IN_PLACE_KEY
 
 
 @pytest.mark.parametrize("idle", [True, False])

@@ -22,7 +22,7 @@ from ballast.executor.driver.inbound import Gauge
 from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.pace import Pace, measurable, pace_of, with_growth
 from ballast.executor.journal.answers import RequestAnswer
-from ballast.executor.journal.history import History, find_unreadable_open_runs, load_summaries
+from ballast.executor.journal.history import KEPT_IN_PLACE_KEY, History, find_unreadable_open_runs, load_summaries
 from ballast.executor.journal.ledger import load_ledger
 from ballast.executor.journal.pause import is_paused
 from ballast.executor.journal.records import Unreadable, load_open_runs, read_runs, run_ids
@@ -88,10 +88,6 @@ class Writer:
         outcomes = dict(self.opened.cluster.alter_log_dirs(places))
         self.journal.append([Record(key, None)])
         return outcomes
-
-
-KEPT_IN_PLACE_KEY: Final = "hand/"
-"""What the keys of orders to keep replicas in their log dirs begin with."""
 
 
 def new_run_id() -> str:

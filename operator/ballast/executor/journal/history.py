@@ -24,6 +24,8 @@ from ballast.executor.machine.run import Now, Phase, Run, Status
 from ballast.executor.machine.stages import Verified
 from ballast.ports.journal import Record
 
+KEPT_IN_PLACE_KEY: Final = "hand/"
+"""What the keys of orders to keep replicas in their log dirs begin with: intents outside of a run, deleted once they are answered."""
 KEEP_RUNS: Final = 50
 """Runs that have ended and whose moves (and way back) the journal keeps."""
 
@@ -116,11 +118,20 @@ def load_ended(records: Sequence[Record], parsed: Parsed | None = None) -> Histo
 
 
 def expire(records: Sequence[Record], keep: int = KEEP_RUNS) -> list[Record]:
-    """Tombstones for the oldest runs that have ended, beyond the newest ``keep``; an open run never expires."""
+    """Tombstones for the oldest runs that have ended, beyond the newest ``keep``; an open run never expires.
+
+    And for orders of processes that died before the answer: who expires runs holds the lock, so that none of these is being sent, and
+    the person who gave one saw it fail and gives it again.
+    """
     headers = [r for r in records if r.key.startswith(run_key("")) and has_ended(r)]
     headers.sort(key=lambda r: (_start_ms(r), r.key))
     old = {r.key.removeprefix(run_key("")) for r in headers[: max(0, len(headers) - keep)]}
-    return [Record(r.key, None) for r in records if r.key.split("/")[0] in KINDS and r.key.split("/")[1] in old]
+    return [
+        Record(r.key, None)
+        for r in records
+        if (r.key.split("/")[0] in KINDS and r.key.split("/")[1] in old)
+        or (r.key.startswith(KEPT_IN_PLACE_KEY) and r.value is not None)
+    ]
 
 
 def _start_ms(header: Record) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ballast.core.plan import Move, Plan
-from ballast.executor.journal.history import expire, load_ended, load_summaries, summarise
+from ballast.executor.journal.history import KEPT_IN_PLACE_KEY, expire, load_ended, load_summaries, summarise
 from ballast.executor.journal.records import dump_run, ended_key, run_key
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Phase, Run, new_run
@@ -65,3 +65,9 @@ def test_counts_that_are_no_numbers_are_refused_by_their_place() -> None:
     assert found.runs == ()
     assert found.skipped["r"].code == "corrupt"
     assert "moves" in found.skipped["r"].values["message"]
+
+
+def test_an_order_whose_process_died_before_the_answer_is_forgotten_with_the_next_run() -> None:
+    """To keep a replica in its log dir: no reader would ever take it up, and it would stay in the journal for good."""
+    left, answered = Record(f"{KEPT_IN_PLACE_KEY}1", {"version": 1}), Record(f"{KEPT_IN_PLACE_KEY}2", None)
+    assert expire([left, answered, *dump_run(run_of("r", 1))]) == [Record(left.key, None)]
