@@ -47,11 +47,22 @@ def shorten(world: World, asked: Problem, sender: SmallInts, *, unlike: bool, se
     if not most:
         return
     if unlike:
+        before, busiest = world.save(), _busiest(world, asked, sender)
         exchange(world, asked, sender, most_bytes=most, seed=seed)
-        most = min(most, _most_bytes(world))
+        fewer = min(most, _most_bytes(world))
+        _Shortening(world, asked, sender, fewer - world.copied).run()
+        if relieve(world, asked, sender, most_bytes=fewer, seed=seed):
+            _Shortening(world, asked, sender, fewer - world.copied).run()
+        if _busiest(world, asked, sender) <= busiest:
+            return
+        # What the exchanges saved would be paid for in time.
+        world.restore(before)
     _Shortening(world, asked, sender, most - world.copied).run()
-    if unlike and relieve(world, asked, sender, most_bytes=most, seed=seed):
-        _Shortening(world, asked, sender, most - world.copied).run()
+
+
+def _busiest(world: World, asked: Problem, sender: SmallInts) -> int:
+    """The most that a broker sends or receives."""
+    return int(Sides.of(world, asked, sender).work(world).max())
 
 
 def _most_bytes(world: World) -> int:

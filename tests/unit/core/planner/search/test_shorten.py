@@ -30,7 +30,7 @@ def lists(made: Plan) -> Lists:
 def both(case: Case, policy: PlannerPolicy, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, Plan]:
     """The plan without the last step, and with it."""
     with monkeypatch.context() as patch:
-        patch.setattr(shortening, "TURNS", 0)
+        patch.setattr("ballast.core.planner.search.find.shorten", lambda *_args, **_more: None)
         long = plan(case.state, Balance(), loads=case.loads, policy=policy)
     return long, plan(case.state, Balance(), loads=case.loads, policy=policy)
 
