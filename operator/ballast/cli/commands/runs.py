@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -318,68 +318,39 @@ def resume(
         return session.resume(run_id, give_up_after_s=give_up_after)
 
 
+def _stop_options(command: Callable[..., int]) -> Callable[..., int]:
+    """What ``cancel`` and ``rollback`` take alike."""
+    for option in (
+        cluster_options,
+        output_option(*RUN_DOCUMENTS),
+        lock_options,
+        click.option(
+            "--reason", type=Reason(), default="", help="Why: kept in the journal, and shown by ballast runs show."
+        ),
+        click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--reason", type=Reason(), default="", help="Why: kept in the journal, and shown by ballast runs show.")
-@lock_options
-@output_option(*RUN_DOCUMENTS)
-@cluster_options
-def cancel(
-    *,
-    run_id: str | None,
-    yes: bool,
-    reason: str,
-    journal: str | None,
-    lock_wait: float,
-    output: str,
-    cluster: ClusterOptions,
-) -> int:
+@_stop_options
+def cancel(**given: Any) -> int:
     """Cancel RUN (or the open one): its reassignments in progress are cancelled, finished ones stay."""
     from ballast.executor.machine.step import Command
 
-    return _stop(
-        Command.CANCEL,
-        run_id,
-        yes=yes,
-        reason=reason,
-        journal=journal,
-        lock_wait_s=lock_wait,
-        output=output,
-        cluster=cluster,
-    )
+    return _stop(Command.CANCEL, **given)
 
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--reason", type=Reason(), default="", help="Why: kept in the journal, and shown by ballast runs show.")
-@lock_options
-@output_option(*RUN_DOCUMENTS)
-@cluster_options
-def rollback(
-    *,
-    run_id: str,
-    yes: bool,
-    reason: str,
-    journal: str | None,
-    lock_wait: float,
-    output: str,
-    cluster: ClusterOptions,
-) -> int:
+@_stop_options
+def rollback(**given: Any) -> int:
     """Undo RUN: cancel what is in flight and move back what has arrived, from the journal alone."""
     from ballast.executor.machine.step import Command
 
-    return _stop(
-        Command.ROLLBACK,
-        run_id,
-        yes=yes,
-        reason=reason,
-        journal=journal,
-        lock_wait_s=lock_wait,
-        output=output,
-        cluster=cluster,
-    )
+    return _stop(Command.ROLLBACK, **given)
 
 
 def _stop(
@@ -389,7 +360,7 @@ def _stop(
     yes: bool,
     reason: str,
     journal: str | None,
-    lock_wait_s: float,
+    lock_wait: float,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
@@ -398,5 +369,5 @@ def _stop(
 
     with cluster.open() as opened:
         terminal, name = Terminal(output, yes), f"ballast {command.value}"
-        session = session_of(opened, terminal, name, journal=journal, lock_wait_s=lock_wait_s)
+        session = session_of(opened, terminal, name, journal=journal, lock_wait_s=lock_wait)
         return stop(session, command, run_id, reason)

@@ -137,8 +137,9 @@ class Looker:
         The first reading is our own: what ended between another's and our first list of reassignments is not known.
         """
         found = self._full_reading()
-        is_newer = found is not None and self._state is not None and found.began_s > self._full_ended_s
-        return found if is_newer and found is not None and not found.state.gaps else None
+        if found is None or self._state is None or found.began_s <= self._full_ended_s or found.state.gaps:
+            return None
+        return found
 
     def _take(self, reading: FullReading) -> None:
         """Go by this full reading from now on."""
