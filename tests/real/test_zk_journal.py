@@ -25,7 +25,7 @@ def test_brokers_of_2019_hold_the_journal_too(zk23: Sandbox) -> None:
     try:
         old.acquire(holder("old"), wait_s=60)
         old.append([Record("run/1", {"stage": "planned"})])
-        with pytest.raises(LockHeld, match="old holds"):
+        with pytest.raises(LockHeld, match="old has held this cluster's lock"):
             new.acquire(holder("new"))
         new.request(Request("q", "pause", "ana", 1, {}))
         old.answer("q", "paused")
