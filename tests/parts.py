@@ -42,6 +42,7 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "guarded": (
         "real/test_daemon_credentials.py",
         "real/test_journal_clusters.py",
+        "real/test_stale_leader.py",
         "real/test_sandbox_security.py",
         "real/test_status_guarded.py",
     ),

@@ -18,6 +18,8 @@ from ballast.ports.journal import JOURNAL_VERSION, STRANGE_HINT, Corrupt, Holder
 Entry = tuple[str, bytes | None]
 
 LEASE_KEY: Final = "lease"
+FENCE_KEY: Final = "fence"
+"""What a new writer deletes first of all; it never has a value."""
 RECORD_PREFIX: Final = "record/"
 PIECE_PREFIX: Final = "piece/"
 PIECE_BYTES: Final = 256 * 1024

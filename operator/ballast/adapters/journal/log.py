@@ -173,18 +173,28 @@ class TopicLog:
             self._ahead, self._at = None, message.offset() + 1
 
     def _readable_end(self, *, whole: bool) -> int:
-        """The last stable offset, once it has reached what was written when we were called."""
+        """The last stable offset, once it has reached what was written when we were called.
+
+        A leader that was frozen or cut off tells an end from before others led; that is waited for, with new clients, as well.
+        """
         high_watermark = self._ask_again(self._high_watermark)
         deadline = time.monotonic() + (self._timeout_s if whole else SETTLING_S)
         while True:
             stable = self._ask_again(self._last_stable)
-            if stable >= high_watermark:
+            is_old = stable < self._mark.end
+            if stable >= high_watermark and not is_old:
                 return stable
             if time.monotonic() > deadline:
+                if whole and is_old:
+                    raise Unavailable(f"The leader of {self.topic} lacks its newest records.", hint=FILE_HINT)
                 if whole:
                     raise Unavailable(f"A transaction in {self.topic} does not end.", hint=HANGING_HINT)
-                self._tell_open(stable)
+                if not is_old:
+                    self._tell_open(stable)
                 return stable
+            if is_old:
+                self.check_not_lost()
+                self._begin_again()
             time.sleep(0.01)
 
     def _tell_open(self, stable: int) -> None:

@@ -38,7 +38,7 @@ class TopicMark:
         self._seen = False
         """It was there at one look: only a topic that was seen can be lost."""
         self._id: str | None = None
-        self._end = 0
+        self.end = 0
         """The topic has held a record right before this offset."""
         self._looked_s = float("-inf")
         self._lost_since_s: float | None = None
@@ -49,18 +49,18 @@ class TopicMark:
 
     def forget(self) -> None:
         """Forget the topic that was known: the one found at the next look is taken for it."""
-        self._seen, self._id, self._end, self._lost_since_s, self._looked_s = False, None, 0, None, float("-inf")
+        self._seen, self._id, self.end, self._lost_since_s, self._looked_s = False, None, 0, None, float("-inf")
 
     def note_read(self, end: int) -> None:
         """Take note that every offset below this one has been read."""
-        self._seen, self._end = True, max(self._end, end)
+        self._seen, self.end = True, max(self.end, end)
 
     def note_written(self, offset: int) -> None:
         """Take note that a record of ours was given this offset; raises ``JournalLost`` where another record had it before."""
-        if offset < self._end:
+        if offset < self.end:
             self.how_lost = "truncated"
             raise self._truncation(offset)
-        self._seen, self._end = True, offset + 1
+        self._seen, self.end = True, offset + 1
 
     def check_not_lost(self, admin: AdminClient, *, now: bool = False) -> None:
         """Compare, if the last look is old enough (or ``now``); raises ``JournalLost`` once it is certain.
@@ -89,7 +89,7 @@ class TopicMark:
         if (loss := self._compare_id(admin)) is not None:
             return loss, False
         end = self._high_watermark(admin)
-        return (self._truncation(end) if end is not None and end < self._end else None), end is not None
+        return (self._truncation(end) if end is not None and end < self.end else None), end is not None
 
     def _compare_id(self, admin: AdminClient) -> JournalLost | None:
         found = self._find_id(admin)
@@ -112,7 +112,7 @@ class TopicMark:
     def _truncation(self, end: int) -> JournalLost:
         return JournalLost(
             "truncated",
-            f"{self._topic} lost its newest records: it ended at offset {self._end} and then at {end}.",
+            f"{self._topic} lost its newest records: it ended at offset {self.end} and then at {end}.",
             hint="See whether there was an unclean leader election of it, or whether it was made again.",
         )
 

@@ -1,8 +1,8 @@
 """The journal in the cluster itself: a compacted topic with one writer, and the lock that is a record in it.
 
 The writer is the process that holds one transactional id.  To become it, a candidate watches the lease record for one whole lease on
-its own clock, then calls ``init_transactions``, which fences the writer before it, reads to the end, looks again, and writes
-a lease of its own.  Every transaction carries a beat of the lease, so that a holder at work renews it by working.
+its own clock, then calls ``init_transactions``, which fences the writer before it, writes one record that says nothing, reads
+up to it, looks again, and writes a lease of its own.  Every transaction carries a beat of the lease, so that a holder at work renews it by working.
 
 A producer that is fenced, or that ended with a fatal error, writes no more.  That alone does not mean that the lock is lost:
 brokers fence a producer whose transaction took too long as well, while one of them is frozen for example.  The lease says whose
@@ -39,6 +39,7 @@ from ballast.ports.journal import (
     restart_record,
 )
 from ballast.ports.journal_codec import (
+    FENCE_KEY,
     LEASE_KEY,
     JournalView,
     encode_lease,
@@ -332,8 +333,15 @@ class TopicJournal:
             self._clock.sleep(min(POLL_S, max(watch.left_s(lease, now), 0.01), max(deadline - now, 0.01)))
 
     def _fence_others(self) -> None:
+        """Become the only writer, and have the next reading reach beyond all that others have written.
+
+        A broker that was frozen or cut off serves the topic as it was when it led it, with the lease of that time.  It lacks
+        the record that is written here.
+        """
         client = start_transactions(self._client, self._transactional_id, timeout_s=self._timeout_s)
-        self._producer = JournalProducer(client, self._log.topic, timeout_s=self._timeout_s, committed=self._take_in)
+        producer = JournalProducer(client, self._log.topic, timeout_s=self._timeout_s, committed=self._take_in)
+        producer.write(Transaction(self._clock.monotonic_s(), ((FENCE_KEY, None),)))
+        self._producer = producer
 
     # Records
 
@@ -461,10 +469,11 @@ class TopicJournal:
 
     def _take_in(self, transaction: Transaction, placed: Sequence[int]) -> None:
         """What was committed is read by now: the only writer knows what the journal says without reading its own words back."""
-        self._beat += 1
-        self._held.record_renewal(transaction.began_s)
         for key, data in transaction.entries:
             self._view.apply(key, data)
+            if key == LEASE_KEY:
+                self._beat += 1
+                self._held.record_renewal(transaction.began_s)
         for offset in placed:
             self._log.note_written(offset)
 

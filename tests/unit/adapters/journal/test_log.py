@@ -71,7 +71,16 @@ class Topic:
         self.deaf = 0
         """How many of the next consumers never hand out anything."""
         self.events: deque[Message] = deque()
+        self.old_end: int | None = None
+        """Where it ends for a leader that was frozen while another one led."""
+        self.found_by = 0
+        """How many consumers must have been made before one asks the leader of now."""
         self.deleted = False
+
+    @property
+    def readable(self) -> int:
+        """Where it ends for whom the clients of now ask."""
+        return self.stable if self.old_end is None or len(self.begun_at) >= self.found_by else self.old_end
 
     def commit(self, *keys: str) -> None:
         """One transaction, readable at once."""
@@ -84,7 +93,7 @@ class Topic:
         code = self.failing.pop(0) if self.failing else self.lost if len(self.begun_at) < self.seen_by else None
         if code is not None:
             raise ck.KafkaException(ck.KafkaError(code))
-        end = self.stable if self.told_end is None else self.told_end
+        end = self.readable if self.told_end is None else self.told_end
         if self.meanwhile:
             self.commit(*self.meanwhile.pop(0))
         return end
@@ -112,7 +121,7 @@ class Consumer:
         """The next record or event."""
         if self._topic.events:
             return self._topic.events.popleft()
-        while not self._deaf and self._at < self._topic.stable:
+        while not self._deaf and self._at < self._topic.readable:
             key, self._at = self._topic.log[self._at], self._at + 1
             if key is not None:
                 return Message(self._at - 1, key)
@@ -147,7 +156,7 @@ class Asked:
 
     def list_offsets(self, asked: Collection[ck.TopicPartition], **_: object) -> Mapping[Any, Future[SimpleNamespace]]:
         """The high watermark: what is not stable is not there."""
-        return dict.fromkeys(asked, answered(SimpleNamespace(offset=self._topic.stable)))
+        return dict.fromkeys(asked, answered(SimpleNamespace(offset=self._topic.readable)))
 
 
 def answered(value: SimpleNamespace) -> Future[SimpleNamespace]:
@@ -231,6 +240,35 @@ def test_a_read_that_fails_on_the_way_is_read_again_from_its_beginning(
         keys(log)
     topic.stable = topic.told_end
     assert keys(log) == ["b1", "b2"]
+
+
+def test_a_leader_of_before_does_not_hide_what_was_written(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was frozen, and does not know yet that others lead: new clients find one of those."""
+    monkeypatch.setattr(journal_log, "RENEW_S", 0.05)
+    topic.commit("a1")
+    log = log_of()
+    assert keys(log) == ["a1"]
+    topic.old_end, topic.found_by = topic.stable, 3
+    topic.commit("b1")
+    assert keys(log) == [], "a reader cannot know"
+    topic.commit("c1")
+    log.note_written(4)
+    assert [key for key, _ in log.new_entries(whole=True)] == ["b1", "c1"]
+    assert topic.begun_at == [0, 2, 2]
+
+
+def test_what_only_a_leader_of_before_serves_is_not_the_whole(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has to know what was written says so; who only reads takes what there is, and calls no transaction open."""
+    monkeypatch.setattr(journal_log, "SETTLING_S", 0.05)
+    topic.commit("a1")
+    log = log_of(timeout_s=0.3)
+    assert keys(log) == ["a1"]
+    topic.old_end, topic.found_by = topic.stable, 10_000
+    topic.commit("b1")
+    log.note_written(2)
+    with pytest.raises(Unavailable, match="lacks its newest records"):
+        log.new_entries(whole=True)
+    assert keys(log) == []
 
 
 def test_a_failure_that_does_not_pass_is_told(topic: Topic) -> None:
