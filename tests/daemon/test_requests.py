@@ -29,6 +29,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import LEADER_RATE, LedgerEntry, Setting
+from ballast.daemon.acting.driving import DriverRunController
 from ballast.daemon.acting.policy import DaemonPolicy, Mode
 from ballast.daemon.context.view import ANSWERS_KEPT, Board, Role, RunView
 from ballast.daemon.metrics.catalog import Metrics
@@ -567,6 +568,44 @@ def test_what_was_done_is_not_done_again_where_its_answer_was_not_written(
         answer_requests(context)
     answer_requests(context)
     assert answers(context) == ["Paused by Ada: nothing new starts, moves in progress go on.", "Resumed by Ada."]
+
+
+def test_a_request_that_came_while_the_journal_was_silent_is_carried_out_afterwards(
+    world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That it could not be written down is no decision: it waits, and nothing has begun of it."""
+    context = daemon(world, clock, store)
+    keep_lock(context, holder())
+    ask(context, "pause")
+
+    def silent(_self: MemoryJournal, *_about: Any, **_more: Any) -> None:
+        raise Unavailable("silence")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(MemoryJournal, "append", silent)
+        meanwhile.setattr(MemoryJournal, "answer", silent)
+        with pytest.raises(Unavailable):
+            answer_requests(context)
+    assert context.board.view.pause is None
+    answer_requests(context)
+    assert context.board.view.pause is not None
+    assert answers(context) == ["Paused by Ada: nothing new starts, moves in progress go on."]
+
+
+@pytest.mark.parametrize("kind", ["cancel", "rollback"])
+def test_a_run_that_has_ended_cannot_be_cancelled_any_more(
+    world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """While its throttles are still being removed, too: the answer says so, and not that it may still end first."""
+    context = daemon(world, clock, store)
+    keep_lock(context, holder())
+    now_ms = clock.now_ms()
+    ended = RunView(id="run-1", intent="balance", phase="ended", started_at_ms=now_ms, ended_at_ms=now_ms)
+    monkeypatch.setattr(DriverRunController, "current", lambda _: ended)
+    # Until it is idle it takes commands.
+    monkeypatch.setattr(DriverRunController, "cancel", lambda *_, **__: True)
+    said = answer(context, Request("q", kind, "Ada", clock.now_ms(), {"run": ended.id}))
+    assert said.startswith(f"Refused: Run {ended.id} is not being carried out.")
 
 
 @pytest.mark.parametrize("kind", ["pause", "approve", "take-over"])

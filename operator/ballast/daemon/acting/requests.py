@@ -21,7 +21,7 @@ from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import ANSWERS_KEPT, SETTLING, Board, Role
 from ballast.daemon.planning.asking import AskedPlans
 from ballast.daemon.process.logs import log_event
-from ballast.errors import BallastError, Refused
+from ballast.errors import BallastError, Fenced, JournalLost, Refused, Unavailable
 from ballast.executor.journal.answers import RequestAnswer, answer_asked, answer_stale
 from ballast.executor.journal.pause import pause_of, pause_record, resume_records
 from ballast.executor.journal.records import load_runs
@@ -116,7 +116,10 @@ class Requests:
         return f"Answered {human_many(answered, 'request')}." if answered else "No requests."
 
     def answer(self, request: Request) -> RequestOutcome:
-        """Carry one request out and say what came of it; a refusal is an answer, too."""
+        """Carry one request out and say what came of it; a refusal is an answer, too.
+
+        Raises what the journal failed with: nothing was decided then, and the request waits.
+        """
         try:
             if (stale := answer_stale(request, self.clock.now_ms())) is not None:
                 raise Refused(str(stale))
@@ -124,6 +127,8 @@ class Requests:
                 raise Refused(str(RequestAnswer("unknown", {"kind": request.kind})))
             with self.proposals.deciding:
                 outcome = RequestOutcome(self._kinds()[request.kind](request))
+        except (Unavailable, JournalLost, Fenced):
+            raise
         except BallastError as failure:
             outcome = RequestOutcome(str(failure), refused=True)
         if request.kind != "plan" or outcome.refused:
@@ -245,7 +250,7 @@ class Requests:
 
     def _cancel(self, request: Request) -> str:
         rollback, wanted = request.kind == "rollback", request.body.get("run")
-        run = self.access.current()
+        run = self.access.unfinished_run()
         if wanted is None:
             raise Refused(str(RequestAnswer("names-no-run", {"kind": request.kind})))
         _refuse_settling(run.id if run else "")
