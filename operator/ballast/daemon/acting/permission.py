@@ -78,9 +78,24 @@ class Acts:
             return self
         return replace(self, day=today, starts=self.starts + 1 if self.day == today else 1, run=run)
 
+    def add_late_start(self, at_ms: int, run: str, *, after: str) -> Acts:
+        """A start that was not counted when it was made, right after the one of ``after``.
+
+        Others may have counted starts since: of them the newest stays the newest.
+        """
+        if run == self.run:
+            return self
+        if self.run == after:
+            return self.add_start(at_ms, run)
+        return replace(self, starts=self.starts + 1) if self.day == _day(at_ms) else self
+
     def add_end(self, now_ms: int) -> Acts:
         """An end: the cool-down begins."""
-        return replace(self, last_end_ms=max(now_ms, self.last_end_ms or now_ms))
+        return replace(self, last_end_ms=now_ms)
+
+    def add_late_end(self, at_ms: int) -> Acts:
+        """An end that was not noted when it came; a later one may have been."""
+        return replace(self, last_end_ms=max(at_ms, self.last_end_ms or at_ms))
 
     def starts_on(self, now_ms: int) -> int:
         """Starts on the day of ``now_ms``."""
@@ -184,10 +199,11 @@ def _objections_of_time(kind: ActionKind, policy: DaemonPolicy, at: Situation) -
             yield PermissionReason("outside-window", {"opens_ms": int(opening.timestamp() * 1000)})
     if own.per_day is not None and (starts := acts.starts_on(at.now_ms)) >= own.per_day:
         yield PermissionReason("cap-reached", {"starts": starts, "cap": own.per_day})
-    # A clock that jumped back must not stretch the cool-down beyond its own length.
-    since_s = None if acts.last_end_ms is None else max(0.0, (at.now_ms - acts.last_end_ms) / 1000)
-    if since_s is not None and since_s < own.cool_down_s:
-        yield PermissionReason(COOLING_DOWN, {"since_s": since_s, "cool_down_s": own.cool_down_s})
+    if acts.last_end_ms is not None:
+        since_s = (at.now_ms - acts.last_end_ms) / 1000
+        # An end that a clock far ahead has noted says nothing: it must not hold everything until that time has come.
+        if abs(since_s) < own.cool_down_s:
+            yield PermissionReason(COOLING_DOWN, {"since_s": max(since_s, 0.0), "cool_down_s": own.cool_down_s})
 
 
 def _day(now_ms: int) -> str:

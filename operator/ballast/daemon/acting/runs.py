@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,6 +27,30 @@ class _Held(NamedTuple):
     by: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A run that began, right after the run ``after`` of its kind."""
+
+    at_ms: int
+    run: str
+    after: str
+
+    def add_to(self, acts: Acts) -> Acts:
+        """The counts with it."""
+        return acts.add_late_start(self.at_ms, self.run, after=self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A run that ended."""
+
+    at_ms: int
+
+    def add_to(self, acts: Acts) -> Acts:
+        """The counts with it."""
+        return acts.add_late_end(self.at_ms)
+
+
 @dataclass(slots=True)
 class Runs:
     """What is known of runs beside the journal's own records."""
@@ -40,8 +64,10 @@ class Runs:
     """The kind of action that the current run is."""
     saw_run: bool = False
     """A run was in progress when this was last looked at, started by this process or by another."""
-    _unwritten: dict[ActionKind, tuple[Callable[[Acts], Acts], ...]] = field(default_factory=dict)
-    """What has become of the counts and is not in the journal."""
+    _unwritten: dict[ActionKind, tuple[_Start | _End, ...]] = field(default_factory=dict)
+    """What the counts in the journal lack."""
+    _told: str = ""
+    """Why they could not be written, as it was logged last."""
     _writing: threading.Lock = field(default_factory=threading.Lock)
     """The loops that begin runs and the one that keeps the lock write the same records."""
 
@@ -91,19 +117,20 @@ class Runs:
         """A run of this kind began."""
         self.running = kind
         self.hold()
-        self._remember(kind, lambda acts: acts.add_start(now_ms, run))
+        acts = self.acts.get(kind, Acts())
+        self._remember(kind, acts.add_start(now_ms, run), _Start(now_ms, run, acts.run))
 
     def note_end(self, kind: ActionKind, now_ms: int) -> None:
         """A run of this kind is over."""
-        self._remember(kind, lambda acts: acts.add_end(now_ms))
+        self._remember(kind, self.acts.get(kind, Acts()).add_end(now_ms), _End(now_ms))
 
     def load_acts(self, records: Iterable[Record]) -> None:
         """Count by what the journal says, and by what it has still to be told."""
         with self._writing:
             acts = acts_in(records)
-            for kind, changes in self._unwritten.items():
-                for change in changes:
-                    acts[kind] = change(acts.get(kind, Acts()))
+            for kind, missing in self._unwritten.items():
+                for one in missing:
+                    acts[kind] = one.add_to(acts.get(kind, Acts()))
             self.acts = acts
 
     def write_acts(self) -> None:
@@ -117,15 +144,18 @@ class Runs:
                 except BallastError as failure:
                     # What has begun, or ended, has: that it is not written yet must not pass for a failure of that.
                     sentence = f"The counts of {kind.value} are not in the journal yet: {failure}"
-                    log_event(log, sentence, level=logging.WARNING, failure=failure.id)
+                    if sentence != self._told:
+                        log_event(log, sentence, level=logging.WARNING, failure=failure.id)
+                    self._told = sentence
                     return
                 if written:
                     del self._unwritten[kind]
+                    self._told = ""
 
-    def _remember(self, kind: ActionKind, change: Callable[[Acts], Acts]) -> None:
+    def _remember(self, kind: ActionKind, acts: Acts, change: _Start | _End) -> None:
         """In the journal too: a restart must not grant a second day's worth."""
         with self._writing:
-            self.acts = {**self.acts, kind: change(self.acts.get(kind, Acts()))}
+            self.acts = {**self.acts, kind: acts}
             self._unwritten[kind] = (*self._unwritten.get(kind, ()), change)
         self.write_acts()
 

@@ -128,6 +128,26 @@ def test_a_clock_that_jumps_never_stretches_a_cool_down(end: int, cool_down: flo
     assert code(ActionKind.MOVES, policy, later) == "allowed"
 
 
+def test_an_end_noted_by_a_clock_far_ahead_holds_nothing() -> None:
+    """Otherwise everything waits until that time has come; the next end replaces it."""
+    policy = replace(AUTO, actions=Actions(moves=ActionPolicy(cool_down_s=60)))
+    acts = Acts().add_end(NOON_MS + 9 * 86_400_000)
+    assert code(ActionKind.MOVES, policy, replace(CALM, acts={ActionKind.MOVES: acts})) == "allowed"
+    assert acts.add_end(NOON_MS).last_end_ms == NOON_MS
+
+
+def test_a_late_start_stays_behind_those_that_others_have_counted_since() -> None:
+    """The newest run stays the newest, starts of the same day are added, and those of a day before are over."""
+    day_ms = 86_400_000
+    theirs = Acts().add_start(NOON_MS, "b").add_start(NOON_MS, "c")
+    assert theirs.add_late_start(NOON_MS - day_ms, "a", after="") == theirs
+    same_day = theirs.add_late_start(NOON_MS - 1, "a", after="")
+    assert (same_day.starts, same_day.run) == (3, "c")
+    assert theirs.add_late_start(NOON_MS + 1, "c", after="b") == theirs
+    assert theirs.add_late_start(NOON_MS + 1, "d", after="c") == theirs.add_start(NOON_MS + 1, "d")
+    assert Acts().add_end(NOON_MS).add_late_end(NOON_MS - 5).last_end_ms == NOON_MS
+
+
 @given(
     role=st.sampled_from(list(Role)),
     age=st.none() | st.floats(0, 1000),
