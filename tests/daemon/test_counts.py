@@ -7,6 +7,7 @@ from tests.daemon.rig import Rig, a_rig, give_run_controller, holder, keep_lock,
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
+from ballast.daemon.acting.decisions import Approval, approval_record
 from ballast.daemon.acting.permission import Acts
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.propose import Proposal
@@ -102,3 +103,20 @@ def test_an_end_that_was_not_written_is_written_with_the_next_beat(
     ended_ms = clock.now_ms()
     keep_lock(leader, holder())
     assert counted(store, clock).last_end_ms == ended_ms
+
+
+def test_a_run_does_not_begin_while_its_approval_cannot_be_forgotten(
+    leader: Rig, store: JournalStore, clock: SimClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An approval that stays in the journal would start the same plan again once the run was undone."""
+    approvals = leader.parts.proposals.approved
+    approvals[KIND] = Approval(plan="p", by="Ada")
+    assert leader.journal is not None
+    leader.journal.append([approval_record(KIND, approvals[KIND])])
+    with monkeypatch.context() as failing:
+        fail_writes(failing)
+        with pytest.raises(Unavailable):
+            begin(leader)
+        assert leader.access.current() is None
+    assert "started" in begin(leader)
+    assert not any(r.value for r in MemoryJournal(store, clock).read() if r.key == approval_record(KIND, None).key)

@@ -230,8 +230,10 @@ class Proposals:
         if self.access.run_controller is None:
             raise Refused("This process only observes: it cannot start a run.")
         if self.board.view.role is not Role.LEADER:
-            return f"{proposal.id} does not start: this process gave the lock up meanwhile."
+            return f"{proposal.id} does not start: this process has released the lock meanwhile."
         kind = proposal.kind
+        # Before the run begins: an approval that stays would start the same plan again once the run was undone.
+        self._forget_approval(kind)
         run = self.access.run_controller.start(proposal.plan)
         self.runs.note_start(kind, run, self.clock.now_ms())
         # The others were made from what is being changed now.
@@ -239,7 +241,6 @@ class Proposals:
             self._withdraw_asked(f"run {run} began ({outline(proposal.plan)})")
         self.by_kind.clear()
         self.asked = None
-        self._forget_approval(kind)
         by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
         log_event(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
         self.publish(run=self.access.unfinished_run(), balance=BalanceView())
@@ -309,8 +310,9 @@ class Proposals:
 
     def _forget_approval(self, kind: ActionKind) -> None:
         """The plan that was approved has started, or another one is wanted by now: an old approval starts nothing later."""
-        if self.approved.pop(kind, None) is not None:
+        if kind in self.approved:
             self.access.write(approval_record(kind, None))
+            del self.approved[kind]
 
     def _drop_outdated(self, proposal: Proposal) -> str:
         """Drop a plan that was made for another assignment than the newest one; empty where it is the same."""
