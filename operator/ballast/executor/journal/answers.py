@@ -27,7 +27,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "done/pause": "{by} paused run {run}.",
     "done/resume": "{by} resumed run {run}.",
     # The lock.
-    "run-left": "run {run} stays open for you to resume",
+    "run-left": "the lock is released; ballast runs show {run} tells whether that run is still open",
     "lock-free": "the lock was free already",
     "too-late": "too late: the process that requested the lock no longer waits for it",
     # What is not obeyed.

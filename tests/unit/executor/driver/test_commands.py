@@ -117,7 +117,7 @@ def test_a_request_counts_as_long_as_its_sender_may_wait(
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == status
     (request,) = s.journal.requests()
     assert request.answer == (
-        str(RequestAnswer("too-late")) if status == "done" else "run r stays open for you to resume"
+        str(RequestAnswer("too-late")) if status == "done" else str(RequestAnswer("run-left", {"run": "r"}))
     )
 
 

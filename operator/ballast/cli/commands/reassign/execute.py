@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 UNLIMITED: Final = 1_000_000
 """The stock tool starts everything at once, and so does this command."""
+CANCEL_S: Final = 60.0
+"""How long a person waits for the cancel of what could not start all; then a follower goes on with it."""
 
 
 def entries_of(options: ReassignOptions) -> tuple[ReassignmentEntry, ...]:
@@ -68,7 +70,10 @@ def execute(options: ReassignOptions) -> int:
                 failed = start_all_or_none(writer, plan, policy, run_id, watch)
                 left_open = bool(failed) and any(run.id == run_id for run in writer.driver.open_runs())
             if left_open:
-                print_own_line(f"run {run_id} is still being cancelled: {keep_following(opened, options, run_id)}.")
+                print_own_line(
+                    f"run {run_id} is still being cancelled: {keep_following(opened, options, run_id)}; "
+                    f"ballast runs show {run_id} tells what it waits for."
+                )
             if failed:
                 click.echo(report.start_failure_message(failed))
                 return 1
@@ -205,8 +210,9 @@ def start_all_or_none(
     if watch.refused and result.status == "left":
         # All or nothing, as the stock tool promises: cancel what had begun.
         writer.driver.stay()
-        # Its own end is waited for: what the watch refused stands, and would make it leave at the first look.
-        watch.leave = lambda: None
+        # Its own end is waited for, though not for ever: a cancel may have to wait until brokers are back.
+        ends_s = writer.clock.monotonic_s() + CANCEL_S
+        watch.leave = lambda: writer.driver.leave() if writer.clock.monotonic_s() >= ends_s else None
         begun = next((run for run in writer.driver.open_runs() if run.id == run_id), None)
         if begun is None:
             print_own_line(

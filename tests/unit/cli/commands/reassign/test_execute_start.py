@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
-from ballast.cli.commands.reassign.execute import StartWatch, start_all_or_none
+from ballast.cli.commands.reassign.execute import CANCEL_S, StartWatch, start_all_or_none
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.executor.driver.driver import Driver
 from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Now, Run, new_run
+from ballast.executor.machine.run import Now, Phase, Run, new_run
 from ballast.ports.journal import Record, Request
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Writer
@@ -59,6 +60,23 @@ def test_only_its_own_run_is_cancelled(kind: str, ahead_s: int) -> None:
     (left,) = s.driver.open_runs()
     assert (left.id, left.phase, left.stopped_by) == (theirs.id, theirs.phase, "")
     assert (s.cluster.reassignments(), s.throttles()) == ({}, {})
+
+
+def test_a_cancel_that_has_to_wait_for_brokers_is_left_to_a_follower() -> None:
+    """The old replicas of what had begun are gone, so it cannot be cancelled yet: the person gets their terminal back."""
+    s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50_000 * MB)
+    clock = s.world.clock
+    for broker in (1, 2):
+        clock.after(30, partial(s.world.kill, broker))
+    clock.after(40, lambda: s.journal.request(Request("q", "pause", "Ada", clock.now_ms(), {})))
+    began_s = clock.monotonic_s()
+    watch = StartWatch(lambda _: None)
+    s.driver.listen(watch)
+    own = Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, clock)
+    refused = start_all_or_none(own, s.plan(ONE, OTHER), replace(POLICY, moves_in_cluster=1), "r", watch)
+    assert refused
+    assert [(run.id, run.phase) for run in s.driver.open_runs()] == [("r", Phase.CANCELLING)]
+    assert clock.monotonic_s() - began_s < 40 + 2 * CANCEL_S
 
 
 def another_run(s: Scene, started_ms: int) -> Run:

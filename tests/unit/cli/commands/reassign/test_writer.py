@@ -56,7 +56,7 @@ def another_process(
             for request in journal.requests():
                 if request.kind == "take-over" and request.answer is None:
                     if answers:
-                        journal.answer(request.id, "left for you")
+                        journal.answer(request.id, "the lock is released")
                     journal.release()
                     return
 
