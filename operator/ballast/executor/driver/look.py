@@ -96,6 +96,8 @@ class Looker:
         self._slow: ClusterState | None = None
         self._sizes: dict[TopicPartition, int] = {}
         self._growth: Mapping[TopicPartition, float] | None = None
+        self._grown_from: tuple[float, float, dict[TopicPartition, int]] | None = None
+        """When the reading from which growth is measured began and ended, and its sizes."""
         self._full_s = self._full_ended_s = float("-inf")
         """When the last full reading began, and ended."""
         self._disks: dict[int, tuple[float, BrokerLogs]] = {}
@@ -143,15 +145,27 @@ class Looker:
 
     def _take(self, reading: FullReading) -> None:
         """Go by this full reading from now on."""
-        before, since_s = self._sizes, self._full_ended_s
         self._slow = self._state = reading.state
         self._full_s, self._full_ended_s = reading.began_s, reading.ended_s
         # What was read of disks before is older than this.
         self._disks = {b: read for b, read in self._disks.items() if read[0] > reading.began_s}
         self._shown = Disks(reading.state, reading.began_s, dict(self._disks))
         self._sizes = partition_sizes(reading.state)
-        if before:
-            self._growth = growth(before, self._sizes, reading.ended_s - since_s)
+        self._measure_growth(reading)
+
+    def _measure_growth(self, reading: FullReading) -> None:
+        """What partitions grew by since a reading that is long enough ago.
+
+        A broker may have been the first one asked in one of the two and the last one in the other.
+        """
+        if self._grown_from is not None:
+            began_s, ended_s, sizes = self._grown_from
+            apart_s = reading.ended_s - ended_s
+            took_s = max(reading.ended_s - reading.began_s, ended_s - began_s)
+            if apart_s < SHARE_OF_TIME * took_s:
+                return
+            self._growth = growth(sizes, self._sizes, apart_s)
+        self._grown_from = reading.began_s, reading.ended_s, self._sizes
 
     @property
     def last_state(self) -> ClusterState | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
-from tests.unit.executor.scenes import MB, Scene, scene
+from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.cluster import ClusterState, ConfigValue, Gap, LogDir, TopicPartition
 from ballast.core.guards import judge, rooms
@@ -243,3 +243,33 @@ def test_disks_read_after_the_shared_reading_began_count_before_it(
     looker.look(Needs(names=frozenset({NAME}), logs=frozenset({2})))
     shared.newest = late
     assert {b.id: b.usable_bytes for b in looker.state().brokers} == {1: 500 * MB, 2: 20 * MB, 3: 500 * MB, 4: 500 * MB}
+
+
+def test_two_readings_right_after_each_other_tell_no_growth() -> None:
+    """One asks a broker first and one asks it last, seconds later: what is written in 8 s would be told of 4."""
+    s = scene({0: (1, 2)}, inbound_bytes_per_s=10 * MB)
+    clock, shared = s.world.clock, [FullReading(s.cluster.snapshot(), -10.0, -6.0)]
+
+    class AsksFirst:
+        """Takes four seconds, and has this partition's size from the first moment."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(s.cluster, name)
+
+        def snapshot(self, **what: bool) -> ClusterState:
+            """A full reading is the slow one."""
+            state = s.cluster.snapshot(**what)
+            if what.get("log_dirs", True):
+                clock.sleep(4.0)
+            return state
+
+    looker = Looker(AsksFirst(), clock, ExecutionPolicy(measure_s=0), full_reading=lambda: shared[0])  # type: ignore[arg-type]
+    looker.state()
+    for waits_s, told in ((0.0, None), (60.0, 10 * MB)):
+        clock.sleep(waits_s)
+        began_s = clock.monotonic_s() + 0.01
+        clock.sleep(4.0)
+        shared[0] = FullReading(s.cluster.snapshot(), began_s, clock.monotonic_s())
+        grown = looker.look(Needs(frozenset())).growth
+        found = None if grown is None else grown[TopicPartition(T, 0)]
+        assert found == (told if told is None else pytest.approx(told, rel=0.1))
