@@ -44,6 +44,7 @@ class Commands:
 class ReceivedRequest(NamedTuple):
     """What a request means for the run in progress."""
 
+    id: str
     asked: CommandRequested | None
     """None: leave the run to another process."""
     note: RunNote
@@ -66,22 +67,22 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
         elif run is not None and run != run_id:
             continue
         elif request.kind == "take-over":
-            yield ReceivedRequest(None, RunNote("take-over", {"by": request.by}))
+            yield ReceivedRequest(request.id, None, RunNote("take-over", {"by": request.by}))
             journal.answer(request.id, str(RequestAnswer("run-left", {"run": run_id})))
         elif run is not None and request.kind in _COMMANDS:
             note = RunNote("asked", {"by": request.by, "command": request.kind})
-            yield ReceivedRequest(CommandRequested(Command(request.kind), sign(request)), note)
+            yield ReceivedRequest(request.id, CommandRequested(Command(request.kind), sign(request)), note)
             journal.answer(request.id, str(answer_done(request, run_id)))
         elif request.kind == Command.PAUSE:
             pause = pause_of(request)
             asked = CommandRequested(Command.PAUSE, sign(request))
-            yield ReceivedRequest(asked, RunNote("paused", {"by": asked.by}), (pause_record(pause),))
+            yield ReceivedRequest(request.id, asked, RunNote("paused", {"by": asked.by}), (pause_record(pause),))
             journal.answer(request.id, str(RequestAnswer("paused", {"by": pause.by})))
         elif request.kind == Command.RESUME and not is_paused(journal.read()):
             journal.answer(request.id, str(RequestAnswer("not-paused")))
         elif request.kind == Command.RESUME:
             asked = CommandRequested(Command.RESUME, sign(request))
-            yield ReceivedRequest(asked, RunNote("resumed", {"by": asked.by}), resume_records())
+            yield ReceivedRequest(request.id, asked, RunNote("resumed", {"by": asked.by}), resume_records())
             journal.answer(request.id, str(RequestAnswer("resumed", {"by": request.by})))
         elif request.kind in _DAEMONS:
             holder = journal.holder()

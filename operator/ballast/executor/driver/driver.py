@@ -94,6 +94,8 @@ class Driver:
         self._listener = listener or NullListener()
         self._throttler = Throttler(cluster, clock, self._journal.renew)
         self._commands = Commands()
+        self._received: set[str] = set()
+        """Requests of which it was said that they are being carried out."""
         self._not_read: set[str] = set()
         """Requests of which it was said that they cannot be read."""
         self.paused_by = ""
@@ -309,9 +311,9 @@ class Driver:
                 self._note(RunNote("tried-again", {"error": failure.id, "message": failure.message}))
                 pause_s = min(max(pause_s * 2, run.policy.poll_s), BACK_OFF_S)
             self._listener.hear(Progressed(speed.read(self._current, self._clock.monotonic_s())))
+        result = replace(self._result(began_s), paused_by=self.paused_by)
         if self._current.ended:
             self._take_commands()
-        result = replace(self._result(began_s), paused_by=self.paused_by)
         self._listener.hear(RunEnded(result))
         return result
 
@@ -464,19 +466,18 @@ class Driver:
         if not self._alone:
             return
         for received in take_requests(self._journal, self._current.id, self._clock.now_ms()):
-            if received.asked is None:
+            # One whose answer could not be written is received again, and told once.
+            if received.id not in self._received:
+                self._received.add(received.id)
                 self._note(received.note)
+            if received.asked is None:
                 self.leave()
                 continue
-            # A pause whose answer could not be written is received again, and told once.
-            again = received.asked.command is Command.PAUSE and received.asked.by == self.paused_by
             # Taken up and written down before it is answered: the run cannot end otherwise in between.
             self._obey(received.asked)
             self._write(received.records)
             if received.records:
                 self.paused_by = received.asked.by if received.asked.command is Command.PAUSE else ""
-            if not again:
-                self._note(received.note)
         for request, why in self._journal.skipped_requests().items():
             if request not in self._not_read:
                 self._not_read.add(request)

@@ -222,6 +222,9 @@ def _end_cancelled(m: MoveRun, view: _View) -> MoveRun | None:
 
 
 def _judge_listed(m: MoveRun, stage: Moving | Stalled, view: _View) -> MoveRun:
+    if m.cancelled_by:
+        # It is in progress: the cancel that was written down did not happen, and another user's is not that one.
+        m = replace(m, cancelled_by="")
     replicas_after_cancel = _read_replicas_after_cancel(m, view)
     if replicas_after_cancel == stage.replicas_after_cancel and stage.unlisted_since_s is None:
         return m

@@ -14,7 +14,7 @@ from ballast.core.plan import Move
 from ballast.core.stock.files import ReassignmentEntry
 from ballast.errors import Fenced
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Performing, RunEvent
+from ballast.executor.driver.events import Performing, Progressed, RunEvent
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.notes import code_of
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -103,6 +103,18 @@ class LeavesAtSubmission:
             self.driver.leave()
 
 
+@dataclass
+class CancelsAtFirstLook:
+    """Another user, who cancels the first partition's reassignment once the run has seen that it goes on."""
+
+    scene: Scene
+
+    def hear(self, event: RunEvent) -> None:
+        """Cancel it then."""
+        if isinstance(event, Progressed) and T0 in self.scene.cluster.reassignments():
+            self.scene.cluster.alter_reassignments({T0: None})
+
+
 def test_a_move_that_was_just_submitted_is_not_submitted_again() -> None:
     """The journal knows no more of it than that, and it was cancelled since."""
     s = scene({0: (1, 2), 1: (1, 2)})
@@ -128,6 +140,29 @@ def test_a_cancel_that_left_another_order_is_told_as_that() -> None:
     s.process("follower").resume(left)
     ended = runs(s)["r"].moves[T0]
     assert (ended.outcome, code_of(ended.note)) == ("rejected", "other-order")
+
+
+def test_a_cancel_that_was_never_sent_is_not_taken_for_another_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process died before it sent it; the move went on, and another user has cancelled it since."""
+    s = scene({0: (1, 2), 1: (1, 2)}, size_bytes=1000 * MB)
+    alter = s.cluster.alter_reassignments
+
+    def die(
+        targets: Mapping[TopicPartition, tuple[int, ...] | None], **options: bool
+    ) -> Mapping[TopicPartition, Outcome]:
+        if None in targets.values():
+            raise Fenced("Another process has taken this cluster's lock.")
+        return alter(targets, **options)
+
+    with monkeypatch.context() as dying:
+        dying.setattr(s.cluster, "alter_reassignments", die)
+        with pytest.raises(Fenced):
+            cancel_one(s)
+
+    follower = s.process("follower")
+    follower.listen(CancelsAtFirstLook(s))
+    follower.resume(follower.open_runs()[0])
+    assert runs(s)["r"].moves[T0].outcome == "cancelled-externally"
 
 
 def test_a_move_that_arrives_in_spite_of_its_cancel_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
