@@ -50,7 +50,7 @@ def stop(session: Session, command: Command, run_id: str | None, reason: str = "
         body = {"run": run.id, "reason": reason} if reason else {"run": run.id}
         told = None if run.ended else ask_holder(log, command.value, body, what, session.teller.show_line)
         if told is not None:
-            session.teller.show_line(f"Answer: {told}. Follow it with: ballast runs show {run.id}")
+            session.teller.show_line(f"Answer: {told.rstrip('.')}. Follow it with: ballast runs show {run.id}")
             return 0
     finally:
         log.close()

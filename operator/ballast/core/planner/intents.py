@@ -68,7 +68,7 @@ class Leaders(Intent):
 
 @dataclass(frozen=True, slots=True)
 class Demote(Intent):
-    """Move leadership off brokers from brokers, and change nothing else."""
+    """Move leadership off these brokers, and change nothing else."""
 
     brokers: frozenset[int]
 

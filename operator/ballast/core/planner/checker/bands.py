@@ -219,7 +219,7 @@ def _bands(
         worse += float((_excess(sums, low, high) - _excess(past, low, high)).sum()) / mean
         if len(outside) and r.label not in admitted:
             b = int(outside[0])
-            text = f"ends with {sums[b]} of {r.label}, its range is from {low[b]:.0f} to {high[b]:.0f}, and the plan does not admit it"
+            text = f"ends with {sums[b]:.0f} of {r.label}, its range is from {low[b]:.0f} to {high[b]:.0f}, and the plan does not admit it"
             found.append(Finding("band", f"broker {state.brokers[b].id}", text))
     forced = bool(broken or worse > WORSE) and _forced(state, plan, members, topics)
     if broken and not forced:
@@ -228,7 +228,7 @@ def _bands(
         found.append(Finding("regression", f"broker {state.brokers[b].id}", text))
     if not found and worse > WORSE and not forced:
         found.append(
-            Finding("regression", "the plan", f"leaves brokers {worse:.3f} shares further outside their bands")
+            Finding("regression", "the plan", f"leaves brokers {worse:.3f} shares further outside their ranges")
         )
     return found
 
