@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from tests.real import daemon_process
@@ -73,6 +74,46 @@ def make(opened: OpenCluster, topic: str) -> TopicPartition:
     return name
 
 
+ARGUMENTS = {
+    "decommission": ("--yes", "3"),
+    "drains end": ("3",),
+    "elect": ("--yes", "--topic", "of-two-clusters"),
+    "plan change-rf": ("of-two-clusters", "--replication-factor", "1"),
+    "plan decommission": ("3",),
+    "plan demote": ("3",),
+    "plan evacuate": ("3",),
+    "plan expand": ("3",),
+    "plan place": ("of-two-clusters",),
+    "plan swap": ("1", "3"),
+    "rollback": ("--yes", "any"),
+    "cancel": ("--yes",),
+    "runs show": ("any",),
+    "throttles list": ("--clean", "--yes"),
+    "throttles remove": ("--yes",),
+    "throttles set": ("--topic", "of-two-clusters", "--rate", "1MB"),
+    "topics create": ("never", "--partitions", "1", "--replication-factor", "1", "--yes"),
+    "topics describe": ("of-two-clusters",),
+    "topics expand": ("of-two-clusters", "--partitions", "2", "--yes"),
+    "uninstall": ("--yes",),
+}
+"""What commands need beside the cluster."""
+
+
+def commands_of_a_cluster() -> set[str]:
+    """Every command that takes brokers and ZooKeeper, as it is typed."""
+
+    def below(command: click.Command, typed: tuple[str, ...]) -> Iterator[str]:
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                if (found := command.get_command(context, name)) is not None:
+                    yield from below(found, (*typed, name))
+        elif "zookeeper" in {option.name for option in command.params}:
+            yield " ".join(typed)
+
+    return set(below(cli, ()))
+
+
 def moves_file(folder: Path, topic: str, target: tuple[int, ...]) -> Path:
     """Kafka's own reassignment file."""
     path = folder / "moves.json"
@@ -105,19 +146,15 @@ def test_no_command_writes_where_two_clusters_are_named(running: OpenCluster, ot
     topic = "of-two-clusters"
     mixed = ["--bootstrap-server", running.bootstrap_server, "--zookeeper", str(other.zookeeper)]
     file = str(moves_file(tmp_path, topic, RIGHT))
-    commands = (
-        ("apply", "--yes", file),
-        ("decommission", "--yes", "3"),
-        ("elect", "--yes", "--topic", topic),
-        ("topics", "create", "never", "--partitions", "1", "--replication-factor", "1", "--yes"),
-        ("topics", "expand", topic, "--partitions", "2", "--yes"),
-        ("throttles", "set", "--topic", topic, "--rate", "1MB"),
-        ("throttles", "list", "--clean", "--yes"),
-        ("runs", "resume"),
-        ("cancel", "--yes"),
-        ("rollback", "--yes", "any"),
-        ("status",),
-    )
+    given = ARGUMENTS | {
+        "apply": ("--yes", file),
+        "simulate": (file,),
+        "verify": (file,),
+        "snapshot": ("--save", str(tmp_path / "snapshot")),
+        "sample": ("--store", str(tmp_path / "samples")),
+    }
+    commands = [(*command.split(), *given.get(command, ())) for command in commands_of_a_cluster() - {"reassign"}]
+    assert given.keys() <= commands_of_a_cluster()
     stock = ("--execute", "--cancel", "--verify")
     with open_cluster(bootstrap_server=other.bootstrap_server, zookeeper=other.zookeeper) as there:
         names = [(opened, make(opened, topic)) for opened in (running, there)]
