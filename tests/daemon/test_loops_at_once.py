@@ -169,7 +169,7 @@ def test_no_run_begins_once_the_lock_was_given_up(leader: Rig, monkeypatch: pyte
     """The lock loop shows the role before it leaves the run in progress; no process would leave a later one."""
     leader.policy = replace(leader.policy, mode=Mode.AUTO)
     in_the_midst(monkeypatch, lambda: leader.board.set_role(Role.STANDBY))
-    assert "gave the lock up" in check_leaders(leader)
+    assert "no longer holds the lock" in check_leaders(leader)
     assert leader.journal is not None
     assert not [r for r in leader.journal.read() if r.key.startswith("run")]
 

@@ -230,7 +230,7 @@ class Proposals:
         if self.access.run_controller is None:
             raise Refused("This process only observes: it cannot start a run.")
         if self.board.view.role is not Role.LEADER:
-            return f"{proposal.id} does not start: this process has released the lock meanwhile."
+            return f"{proposal.id} does not start: this process no longer holds the lock."
         kind = proposal.kind
         # Before the run begins: an approval that stays would start the same plan again once the run was undone.
         self._forget_approval(kind)
