@@ -269,10 +269,14 @@ class TopicLog:
             self._admin_client.poll(0)
         return self._turned_away is not None
 
+    def _describe(self) -> Any:
+        """What a broker knows of the cluster; another one is asked where the first is frozen."""
+        return self._ask_again(lambda try_s: self._admin().list_topics(timeout=try_s))
+
     def exists(self) -> bool:
         """Whether the topic is there; refuses one that cannot be what we made."""
         with self._translate_errors("describe its topics"):
-            cluster = self._admin().list_topics(timeout=self._timeout_s)
+            cluster = self._describe()
         if self._identity is not None:
             self._identity.confirm(cluster.cluster_id, "The journal's broker")
         found = cluster.topics.get(self.topic)
@@ -285,7 +289,7 @@ class TopicLog:
     def is_gone_beside(self, companion: str) -> bool:
         """Whether this topic is missing where the one that is made right after it is there; one broker's answer for both."""
         with self._translate_errors("describe its topics"):
-            cluster = self._admin().list_topics(timeout=self._timeout_s)
+            cluster = self._describe()
         if self._identity is not None:
             self._identity.confirm(cluster.cluster_id, "The journal's broker")
         there = {name for name, topic in cluster.topics.items() if topic.error is None}
@@ -383,7 +387,7 @@ class TopicLog:
     def _lack(self, min_isr: int) -> str | None:
         """What the topic lacks to be written to, as the last broker asked sees it."""
         with self._translate_errors(f"describe {self.topic}"):
-            cluster = self._admin().list_topics(timeout=self._timeout_s)
+            cluster = self._describe()
         partitions = cluster.topics[self.topic].partitions if self.topic in cluster.topics else {}
         if 0 not in partitions:
             return "the broker asked does not know it yet"
@@ -406,8 +410,8 @@ class TopicLog:
     def _create(self, configs: Mapping[str, str]) -> bool:
         made = True
         with self._translate_errors(f"create {self.topic}"):
+            brokers = len(self._describe().brokers)
             admin = self._admin()
-            brokers = len(admin.list_topics(timeout=self._timeout_s).brokers)
             replicas = max(min(REPLICAS, brokers), 1)
             settings = {**configs, "min.insync.replicas": str(max(replicas - 1, 1))}
             topic = NewTopic(self.topic, num_partitions=1, replication_factor=replicas, config=settings)

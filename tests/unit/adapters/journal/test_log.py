@@ -76,6 +76,10 @@ class Topic:
         self.found_by = 0
         """How many consumers must have been made before one asks the leader of now."""
         self.deleted = False
+        self.frozen = 0
+        """How many of the next admin clients ask a broker that answers nothing."""
+        self.waited: list[float] = []
+        """How long each question of theirs was given."""
 
     @property
     def readable(self) -> int:
@@ -139,6 +143,8 @@ class Asked:
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
+        self._frozen = topic.frozen > 0
+        topic.frozen -= self._frozen
 
     def poll(self, _timeout_s: float) -> None:
         """No events."""
@@ -146,6 +152,9 @@ class Asked:
     def list_topics(self, timeout: float) -> SimpleNamespace:
         """One topic with one partition, until it is deleted."""
         assert timeout > 0
+        if self._frozen:
+            self._topic.waited.append(timeout)
+            raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT))
         there = {} if self._topic.deleted else {"t": SimpleNamespace(error=None, partitions={0: None})}
         return SimpleNamespace(topics=there)
 
@@ -318,6 +327,16 @@ def test_a_question_to_a_leader_that_has_left_is_asked_anew(topic: Topic, monkey
     assert keys(log_of(timeout_s=30)) == ["a1"]
     assert topic.asked == [3.0, 6.0, 12.0]
     assert topic.begun_at == [0, 0, 0]
+
+
+def test_another_broker_is_asked_what_there_is_where_the_first_is_frozen(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client stays with the broker that it began with: all the time there is would be waited for it."""
+    monkeypatch.setattr(journal_log, "RENEW_S", 0.0)
+    topic.frozen = 2
+    assert log_of(timeout_s=30).exists()
+    assert topic.waited == [3.0, 6.0]
 
 
 def test_no_try_is_given_more_than_what_is_left(topic: Topic) -> None:
