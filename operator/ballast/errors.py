@@ -92,6 +92,15 @@ class LockHeld(Refused):
 
     id = "lock-held"
 
+    def __init__(
+        self, message: str, *, holder: str | None = None, is_follower: bool = False, hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.holder = holder
+        """Who it is, as the holder describes itself; None where that is not known yet."""
+        self.is_follower = is_follower
+        """It only resumes open runs, and releases the lock when it is asked."""
+
 
 class Fenced(Refused):
     """This process was the writer and is no longer; it must stop before its next write."""

@@ -73,6 +73,8 @@ def lock_held(holder: Holder, *, left_s: float) -> LockHeld:
     doing = f", doing: {holder.doing}" if holder.doing else ""
     return LockHeld(
         f"{holder.description} has held this cluster's lock since {_utc(holder.since_ms)}{doing}.",
+        holder=holder.description,
+        is_follower=holder.is_follower,
         hint="Wait, or request the lock from it with --take-over; if that process has died, its lease expires in "
         f"{max(left_s, 1):.0f} s.",
     )

@@ -110,6 +110,5 @@ def _take(log: Journal, wait_s: float) -> None:
     try:
         log.acquire(this_process("ballast uninstall"), wait_s=wait_s)
     except LockHeld as held:
-        raise LockHeld(
-            held.message, hint="Stop that process first (a daemon makes the topics again), then uninstall."
-        ) from held
+        held.hint = "Stop that process first (a daemon makes the topics again), then uninstall."
+        raise

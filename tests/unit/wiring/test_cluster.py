@@ -33,11 +33,12 @@ def with_journal_in_a_file(at: Path) -> tuple[Path, Path]:
 def test_a_command_meets_the_daemon_of_the_same_settings_at_the_same_lock(tmp_path: Path, server: str | None) -> None:
     """Their journal is in a file; what a person says of it on the command line goes before."""
     settings, journal = with_journal_in_a_file(tmp_path)
-    FileJournal(journal).acquire(this_process("ballast run"))
+    daemon = FileJournal(journal).acquire(this_process("ballast daemon"))
     with open_cluster(bootstrap_server=server, config=settings) as opened:
         log = journal_of(opened)
-        with pytest.raises(LockHeld, match="ballast run"):
+        with pytest.raises(LockHeld) as held:
             log.acquire(this_process("ballast apply"))
+        assert held.value.holder == daemon.description
         assert journal_of(opened, f"file:{tmp_path / 'other'}").holder() is None
 
 

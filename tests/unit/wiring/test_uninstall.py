@@ -103,8 +103,9 @@ def test_it_is_refused_while_the_journal_is_needed(path: Path, opened: OpenClust
 def test_it_is_refused_while_another_process_holds_the_lock(path: Path, opened: OpenCluster) -> None:
     """A lease that has lapsed does not count."""
     write(path, ENDED, lease_s=30, leave=False)
-    with pytest.raises(LockHeld):
+    with pytest.raises(LockHeld) as held:
         invoke("--yes", "--lock-wait", "0")
+    assert (held.value.holder, held.value.is_follower) == ("alice", False)
     assert path.exists()
     path.unlink()
     write(path, ENDED, lease_s=0.3, leave=False)

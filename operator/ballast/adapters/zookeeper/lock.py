@@ -60,7 +60,11 @@ class ZooKeeperLock:
                 raise failures[0]
             other = _read_owner(client)
             if last_try or not wait_until_gone(client, LOCK, self._wait_s):
-                raise LockHeld(f"{other} is writing to this cluster's ZooKeeper.", hint="Wait for it, or stop it.")
+                raise LockHeld(
+                    f"{other or 'Another process'} is writing to this cluster's ZooKeeper.",
+                    holder=other,
+                    hint="Wait for it, or stop it.",
+                )
 
 
 class GuardedWriter:
@@ -107,7 +111,7 @@ def wait_until_gone(client: KazooClient, path: str, wait_s: float) -> bool:
     return True
 
 
-def _read_owner(client: KazooClient) -> str:
+def _read_owner(client: KazooClient) -> str | None:
     with suppress(NoNodeError, ValueError, KeyError, TypeError):
         return str(json.loads(client.get(LOCK)[0])["owner"])
-    return "Another process"
+    return None

@@ -10,7 +10,6 @@ from tests.unit.executor.scenes import Scene, T, fail, scene
 
 from ballast.core.cluster import ConfigValue, TopicPartition
 from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS, LedgerEntry, Op, Setting
-from ballast.errors import Refused
 from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.ledger import (
     BELIEVED_S,
@@ -29,7 +28,7 @@ from ballast.executor.journal.ledger import (
     resource_of,
 )
 from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, PartitionState
-from ballast.ports.journal import Record
+from ballast.ports.journal import OtherVersion, Record
 
 RATE = Setting("broker", "1", FOLLOWER_RATE)
 
@@ -341,9 +340,9 @@ def test_the_line_of_a_broker_names_no_topic() -> None:
 def test_a_line_of_another_version_is_refused_by_name() -> None:
     """With what to do about it: as if it were not there, what it owes would be lost."""
     line = dump_held(RATE, LedgerEntry(None, frozenset({"5"})))
-    with pytest.raises(Refused, match=line.key) as refused:
+    with pytest.raises(OtherVersion) as refused:
         load_ledger([Record(line.key, {**(line.value or {}), "version": 99})])
-    assert "99" in refused.value.message
+    assert (refused.value.values["record"], refused.value.values["version"]) == (line.key, 99)
     assert refused.value.hint
 
 

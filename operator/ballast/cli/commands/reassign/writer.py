@@ -37,8 +37,8 @@ def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | 
                 writer = stack.enter_context(
                     open_writer(opened, command=f"{COMMAND} {action}", listener=listener, lock_wait_s=WAIT_S)
                 )
-            except LockHeld:
-                if not left or _is_kept(opened):
+            except LockHeld as held:
+                if not left or (held.holder is not None and not held.is_follower):
                     raise
             else:
                 break
@@ -46,18 +46,6 @@ def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | 
             if request.id in asked and request.answer is None:
                 writer.journal.answer(request.id, str(RequestAnswer("lock-free")))
         yield writer
-
-
-def _is_kept(opened: OpenCluster) -> bool:
-    """Whether a process that does not release it when it is asked holds the lock now."""
-    from ballast.wiring.journal import journal_of
-
-    log = journal_of(opened)
-    try:
-        holder = log.holder()
-        return holder is not None and not holder.is_follower
-    finally:
-        log.close()
 
 
 def _ask(opened: OpenCluster, action: str) -> list[str]:
