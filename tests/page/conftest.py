@@ -18,6 +18,7 @@ from tests.daemon.conftest import WallClock, serve
 from tests.waiting import PATIENCE_S
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
+from ballast.core.plan import Purpose
 from ballast.core.planner import Balance, Intent, plan
 from ballast.core.samples import Point
 from ballast.daemon.acting.policy import ActionKind, WebPolicy
@@ -246,7 +247,7 @@ def move(number: int, stage: str = "moving", share: float = 0.4) -> MoveView:
 def a_run() -> RunView:
     """A run in the middle."""
     return RunView(
-        id="1121-0102-ab", intent="balance", phase="running", started_at_ms=now_ms() - 600_000, changes=("9 moves", "3 replica list changes"), moves_total=12, moves_verified=5, moves_in_flight=3,
+        id="1121-0102-ab", intent="balance", purpose=Purpose("balance"), phase="running", started_at_ms=now_ms() - 600_000, changes=("9 moves", "3 replica list changes"), moves_total=12, moves_verified=5, moves_in_flight=3,
         bytes_total=48_000_000_000, bytes_left=20_000_000_000, bytes_per_s=52_000_000, seconds_left=385,
         throttle_bytes_per_s=60_000_000, detail="Moving 3 partitions", moves=tuple(move(n) for n in (7, 19, 31)),
     )  # fmt: skip
@@ -255,7 +256,7 @@ def a_run() -> RunView:
 def a_plan(*, pending_approval: bool = True) -> PlanView:
     """A plan with all its figures."""
     return PlanView(
-        id="moves-1", action="moves", intent="balance", created_at_ms=now_ms() - 5_400_000, moves=12, elections=4,
+        id="moves-1", action="moves", intent="balance", purpose=Purpose("balance"), created_at_ms=now_ms() - 5_400_000, moves=12, elections=4,
         copies=12, changes=("12 moves (44.7 GiB)", "4 preferred leader elections (no data copied)"), bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="meets-all-goals", pending_approval=pending_approval,
         reasons=(("disk", 9), ("replicas", 3)),
         resources=(
@@ -281,9 +282,9 @@ def a_view(**changes: object) -> View:
         },
         "history_problem": "",
         "history": (
-            RunView(id="1120-2300-aa", intent="balance", phase="ended", started_at_ms=now_ms() - 90_000_000,
+            RunView(id="1120-2300-aa", intent="balance", purpose=Purpose("balance"), phase="ended", started_at_ms=now_ms() - 90_000_000,
                     ended_at_ms=now_ms() - 89_000_000, status="done", moves_total=31, moves_verified=31, bytes_total=90_000_000_000),
-            RunView(id="1119-0400-bc", intent="evacuate 3", phase="ended", started_at_ms=now_ms() - 190_000_000,
+            RunView(id="1119-0400-bc", intent="evacuate 3", purpose=Purpose("evacuate", (3,)), phase="ended", started_at_ms=now_ms() - 190_000_000,
                     ended_at_ms=now_ms() - 189_000_000, status="incomplete", moves_total=12, moves_verified=11, bytes_total=30_000_000_000),
         ),
         "settings": (("mode", "auto"), ("leaders.imbalance_percentage", "10"), ("web.port", "8080")),

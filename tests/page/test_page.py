@@ -27,7 +27,7 @@ from tests.page.conftest import (
 
 from ballast.core.cluster import Gap
 from ballast.core.cluster.drain import Drain
-from ballast.core.plan import Move, Plan
+from ballast.core.plan import Move, Plan, Purpose
 from ballast.core.planner import Decommission
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
 from ballast.daemon.acting.propose import Proposal, plan_view
@@ -269,7 +269,7 @@ def test_a_card_says_what_the_plan_does_as_every_command_does(
     [
         ({}, "Balance the cluster: 9 moves, 3 replica list changes; 5 of 12 partitions done."),
         (
-            {"intent": "elect", "changes": ("4 preferred leader elections",), "moves_total": 0, "moves_verified": 0,
+            {"intent": "elect preferred", "purpose": Purpose("elect"), "changes": ("4 preferred leader elections",), "moves_total": 0, "moves_verified": 0,
              "bytes_total": 0, "bytes_left": 0, "elections_total": 4, "elections_completed": 1},
             "Elect preferred leaders: 4 preferred leader elections; 1 of 4 elections completed.",
         ),
@@ -623,6 +623,27 @@ def test_a_past_run_that_cannot_be_shown_is_named(show: Show, open_page: Open) -
     expect(page.locator("#history")).to_contain_text("1118-0000-zz")
     expect(page.locator("#history")).to_contain_text("Its records are of a newer version.")
     expect(page.locator("#history")).to_contain_text("1120-2300-aa")
+
+
+@pytest.mark.parametrize(
+    ("purpose", "title"),
+    [
+        (Purpose("decommission", (3, 4)), "Drain brokers 3, 4"),
+        (Purpose("evacuate", (3,)), "Rebuild replicas of broker 3"),
+        (Purpose("evacuate", (), ("a", "b")), "Rebuild replicas of rack a and rack b"),
+        (Purpose("evacuate-offline", (3,)), "Rebuild offline replicas of broker 3"),
+        (Purpose("swap", (9, 3)), "Swap brokers 9 and 3"),
+        (Purpose("elect-unclean"), "Elect leaders, unclean"),
+        (Purpose("rollback"), "the words: night"),
+        (Purpose("constructor"), "the words: night"),
+    ],
+)
+def test_what_a_run_is_for_is_told_by_its_code(show: Show, open_page: Open, purpose: Purpose, title: str) -> None:
+    """And by its words, which are the tooltip, where the page has no title for the code."""
+    url, _, _ = show(a_view(run=replace(a_run(), intent="the words: night", purpose=purpose)))
+    named = open_page(url).locator("#run b").first
+    expect(named).to_have_text(title)
+    expect(named).to_have_attribute("title", "the words: night")
 
 
 def test_a_countdown_closes_nothing_that_a_user_has_opened(show: Show, open_page: Open) -> None:

@@ -13,7 +13,7 @@ from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.leadership import elections, imbalance
 from ballast.core.leadership.limits import CLUSTER, imbalance_percentage
 from ballast.core.named_brokers import NamedBrokers
-from ballast.core.plan import Plan
+from ballast.core.plan import Plan, Purpose
 from ballast.core.planner import PlannerPolicy
 from ballast.core.stock.checks import check_election
 from ballast.core.wording import human_brokers, human_elections, planned_elections
@@ -72,6 +72,7 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
     session.teller.confirm(f"Hold {lossy if asked.unclean else planned_elections(len(names))}?")
     plan = Plan(
         intent=f"elect {'unclean' if asked.unclean else 'preferred'}",
+        purpose=Purpose("elect-unclean" if asked.unclean else "elect"),
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
         moves=(),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ballast.cli.documents import runs
 from ballast.cli.documents.base import Partition
+from ballast.core.plan.file import PurposeLine
 from ballast.executor.driver import events
 from ballast.executor.driver.notes import RunNote
 from ballast.executor.machine.notes import code_of
@@ -23,7 +24,9 @@ def document_of(event: events.RunEvent) -> Document | None:
     """The document of an event that is told."""
     match event:
         case events.RunBegan(run, resumed):
-            found: Document | None = runs.RunBegan(run=run.id, intent=run.intent, resumed=resumed)
+            found: Document | None = runs.RunBegan(
+                run=run.id, intent=run.intent, purpose=PurposeLine.of(run.purpose), resumed=resumed
+            )
         case events.Paced(pace):
             found = _throttle(pace)
         case events.MoveChanged():

@@ -151,10 +151,12 @@ def _status(run: Run | RunSummary) -> str:
 def _figures(run: RunSummary) -> RunFigures:
     from ballast.cli.documents.base import moment
     from ballast.cli.documents.runs import RunFigures
+    from ballast.core.plan.file import PurposeLine
 
     return RunFigures(
         id=run.id,
         intent=run.intent,
+        purpose=PurposeLine.of(run.purpose),
         status=run.status.value if run.ended else "open",
         phase=run.phase.value,
         started_at=moment(run.started_ms),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from ballast.cli.documents.base import Bytes, Document, Known, Moment, OneOf, Parameters, Part, Partition, Seconds
+from ballast.core.plan.file import PurposeLine
 
 
 class RunFigures(Part):
@@ -12,6 +13,7 @@ class RunFigures(Part):
 
     id: str
     intent: str
+    purpose: PurposeLine
     status: str
     """``open``, or how it ended: ``done``, ``incomplete``, ``cancelled``, ``refused``."""
     phase: str
@@ -112,6 +114,7 @@ class RunBegan(Document):
     kind: Literal["RunBegan"] = "RunBegan"
     run: str
     intent: str
+    purpose: PurposeLine
     resumed: bool
 
 

@@ -16,7 +16,7 @@ from ballast.core.cluster import UNKNOWN, ClusterState, Ints, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.leadership.reorder import Reordering, balance_counts, balance_weights, choices, loads, reorder_moves
 from ballast.core.leadership.skew import partition_bytes
-from ballast.core.plan import Move, Plan, Reason
+from ballast.core.plan import Move, Plan, Purpose, Reason
 from ballast.core.plan.log_dirs import with_log_dir_errors
 
 Measure = Literal["counts", "bytes"]
@@ -78,6 +78,7 @@ def leader_plan(state: ClusterState, balance: LeaderBalance, *, created_at_ms: i
         assumptions = (f"{balance.unknown_sizes} partitions count as empty, since no broker said their size",)
     made = Plan(
         intent=f"leaders --least {balance.measure}",
+        purpose=Purpose("leaders"),
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
         moves=balance.moves,

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from ballast.core.plan.model import ANY_LOG_DIR, LogDirError, Move, Obstacle, Place, Plan, Reason
+from ballast.core.plan.model import (
+    ANY_LOG_DIR,
+    OTHER_PURPOSE,
+    LogDirError,
+    Move,
+    Obstacle,
+    Place,
+    Plan,
+    Purpose,
+    Reason,
+)
 
-__all__ = ["ANY_LOG_DIR", "LogDirError", "Move", "Obstacle", "Place", "Plan", "Reason"]
+__all__ = ["ANY_LOG_DIR", "OTHER_PURPOSE", "LogDirError", "Move", "Obstacle", "Place", "Plan", "Purpose", "Reason"]

@@ -29,7 +29,7 @@ from ballast.core.document_types import (
     moment,
     read,
 )
-from ballast.core.plan.model import LogDirError, Move, Obstacle, Plan, Reason
+from ballast.core.plan.model import LogDirError, Move, Obstacle, Plan, Purpose, Reason
 from ballast.errors import UsageError
 
 HINT: Final = (
@@ -265,6 +265,22 @@ class ObstacleLine(Part):
         )
 
 
+class PurposeLine(Part):
+    """What a plan is for, as data."""
+
+    code: str
+    """``balance``, ``decommission``, ``evacuate``, ``evacuate-offline``, ``elect``, …; ``other`` where only the words tell."""
+    brokers: list[Count]
+    """The brokers that it names; of a swap the old one first."""
+    racks: list[str]
+    """The racks that it names."""
+
+    @classmethod
+    def of(cls, p: Purpose) -> PurposeLine:
+        """The same purpose."""
+        return cls(code=p.code, brokers=list(p.brokers), racks=list(p.racks))
+
+
 class LogDirErrorLine(Part):
     """A log directory that reported an error."""
 
@@ -286,6 +302,7 @@ class PlanFile(Document):
 
     kind: Literal["Plan"] = "Plan"
     intent: str
+    purpose: PurposeLine
     cluster_id: str
     fingerprint: str
     status: Annotated[str, OneOf("meets-all-goals", "nothing-to-do", "misses-some-goals", "infeasible")]
@@ -310,6 +327,7 @@ def dumps(plan: Plan) -> str:
     """The plan as JSON text, one move a line so that people can read and compare it."""
     head = PlanFile(
         intent=plan.intent,
+        purpose=PurposeLine.of(plan.purpose),
         cluster_id=plan.cluster_id,
         fingerprint=plan.fingerprint,
         status=plan.status,
@@ -363,6 +381,7 @@ def loads(text: str, *, source: str = "the plan file") -> Plan:
         allow_replication_factor_change=f.allow_replication_factor_change,
         in_order=f.in_order,
         topic_ids=f.topic_ids,
+        purpose=Purpose(f.purpose.code, tuple(f.purpose.brokers), tuple(f.purpose.racks)),
         request=f.request,
         summary=dict(f.summary),
     )

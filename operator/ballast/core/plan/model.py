@@ -123,6 +123,22 @@ class LogDirError:
 
 
 @dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a plan is for, as data: its intent says the same in words."""
+
+    code: str
+    """``balance``, ``decommission``, ``evacuate``, ``evacuate-offline``, ``elect``, …; ``other`` where only the words tell."""
+    brokers: tuple[int, ...] = ()
+    """The brokers that it names; of a swap the old one first."""
+    racks: tuple[str, ...] = ()
+    """The racks that it names."""
+
+
+OTHER_PURPOSE: Final = Purpose("other")
+"""Of a plan that no command, and no decision of the daemon, has made."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What to do about a cluster, in order, and what it costs."""
 
@@ -150,6 +166,7 @@ class Plan:
     """Disks have no room for all moves at once: each fits once those before it have ended, and takes no room that they need."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """By name, the ids of its topics when it was made, where the cluster has ids: it is not for another topic of that name."""
+    purpose: Purpose = OTHER_PURPOSE
     request: dict[str, Any] = field(default_factory=dict)
     """What was asked, so that the same can be asked again (``planner.request``); empty where no planner made it."""
     summary: dict[str, Any] = field(default_factory=dict)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from ballast.core.placement.placer import ALGORITHMS
+from ballast.core.plan import Purpose
 from ballast.core.regex import check_regex
 from ballast.errors import UsageError
 
@@ -48,63 +50,98 @@ EVERYTHING = Selection()
 class Intent:
     """The base of all intents."""
 
+    code: ClassVar[str]
+    """The command's word."""
+
     selection: Selection = field(default=EVERYTHING)
 
     @property
     def words(self) -> str:
         """The command in words, without ``ballast plan``."""
-        return type(self).__name__.lower()
+        return self.code
+
+    @property
+    def purpose(self) -> Purpose:
+        """The same as data."""
+        return Purpose(self.code)
 
 
 @dataclass(frozen=True, slots=True)
 class Balance(Intent):
     """Everything within its range: down and draining brokers emptied, racks repaired, then every resource."""
 
+    code = "balance"
+
 
 @dataclass(frozen=True, slots=True)
 class Leaders(Intent):
     """Balance what leaders cost by replica list changes and elections alone: no byte moves."""
+
+    code = "leaders"
 
 
 @dataclass(frozen=True, slots=True)
 class Demote(Intent):
     """Move leadership off these brokers, and change nothing else."""
 
+    code = "demote"
+
     brokers: frozenset[int]
 
     @property
     def words(self) -> str:
         """For example ``demote 3 4``."""
-        return f"demote {_ids(self.brokers)}"
+        return f"{self.code} {_ids(self.brokers)}"
+
+    @property
+    def purpose(self) -> Purpose:
+        """Names the brokers."""
+        return Purpose(self.code, tuple(sorted(self.brokers)))
 
 
 @dataclass(frozen=True, slots=True)
 class Decommission(Intent):
     """Empty brokers so that they can be stopped; what does not sit on them stays."""
 
+    code = "decommission"
+
     brokers: frozenset[int]
 
     @property
     def words(self) -> str:
         """For example ``decommission 3``."""
-        return f"decommission {_ids(self.brokers)}"
+        return f"{self.code} {_ids(self.brokers)}"
+
+    @property
+    def purpose(self) -> Purpose:
+        """Names the brokers."""
+        return Purpose(self.code, tuple(sorted(self.brokers)))
 
 
 @dataclass(frozen=True, slots=True)
 class Expand(Intent):
     """Fill new brokers up to their share; nothing moves between the old ones."""
 
+    code = "expand"
+
     brokers: frozenset[int]
 
     @property
     def words(self) -> str:
         """For example ``expand 7 8``."""
-        return f"expand {_ids(self.brokers)}"
+        return f"{self.code} {_ids(self.brokers)}"
+
+    @property
+    def purpose(self) -> Purpose:
+        """Names the brokers."""
+        return Purpose(self.code, tuple(sorted(self.brokers)))
 
 
 @dataclass(frozen=True, slots=True)
 class Evacuate(Intent):
     """Restore elsewhere what sat on down brokers, or on every broker of a rack."""
+
+    code = "evacuate"
 
     brokers: frozenset[int] = frozenset()
     racks: frozenset[str] = frozenset()
@@ -119,12 +156,20 @@ class Evacuate(Intent):
         parts = [_ids(self.brokers)] if self.brokers else []
         parts += [f"rack {r}" for r in sorted(self.racks)]
         parts += ["--offline-only"] if self.offline_only else []
-        return " ".join(["evacuate", *parts])
+        return " ".join([self.code, *parts])
+
+    @property
+    def purpose(self) -> Purpose:
+        """Tells offline replicas alone from all that a broker held."""
+        code = "evacuate-offline" if self.offline_only else self.code
+        return Purpose(code, tuple(sorted(self.brokers)), tuple(sorted(self.racks)))
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeReplicationFactor(Intent):
     """Give topics another number of replicas, racks kept; the selection's topics say which."""
+
+    code = "change-rf"
 
     to: int
 
@@ -135,17 +180,21 @@ class ChangeReplicationFactor(Intent):
     @property
     def words(self) -> str:
         """For example ``change-rf 'orders|payments' --replication-factor 3``."""
-        return f"change-rf {self.selection.topics or '.*'} --replication-factor {self.to}"
+        return f"{self.code} {self.selection.topics or '.*'} --replication-factor {self.to}"
 
 
 @dataclass(frozen=True, slots=True)
 class Racks(Intent):
     """Give each replica of a partition a rack of its own while racks suffice; move nothing else."""
 
+    code = "racks"
+
 
 @dataclass(frozen=True, slots=True)
 class Swap(Intent):
     """Put one broker in the place of another, in every replica list."""
+
+    code = "swap"
 
     old: int
     new: int
@@ -157,12 +206,19 @@ class Swap(Intent):
     @property
     def words(self) -> str:
         """For example ``swap 3 9``."""
-        return f"swap {self.old} {self.new}"
+        return f"{self.code} {self.old} {self.new}"
+
+    @property
+    def purpose(self) -> Purpose:
+        """Names both brokers."""
+        return Purpose(self.code, (self.old, self.new))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place(Intent):
     """The replica lists that an algorithm gives the selection's topics on its brokers, whatever they have now."""
+
+    code = "place"
 
     algorithm: str = "classic"
     """``classic`` or ``kraft``, Kafka's two, or ``naive``, which is neither and shows why it is wrong."""
@@ -190,7 +246,7 @@ class Place(Intent):
     @property
     def words(self) -> str:
         """For example ``place orders classic start 3 shift 1``."""
-        parts = ["place", self.selection.topics or ".*", self.algorithm]
+        parts = [self.code, self.selection.topics or ".*", self.algorithm]
         parts += [f"start {self.start}"] if self.start is not None else []
         parts += [f"shift {self.shift}"] if self.shift is not None else []
         parts += [f"rf {self.replication_factor}"] if self.replication_factor is not None else []

@@ -75,6 +75,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     bounded = policy.is_limited or not isinstance(intent, Balance)
     made = Plan(
         intent=intent.words,
+        purpose=intent.purpose,
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
         moves=moves,

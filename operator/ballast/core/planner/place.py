@@ -207,6 +207,7 @@ def make_place(
     bound = bound_of(problem, after, slots, prove=False) if copies else None
     made = Plan(
         intent=intent.words,
+        purpose=intent.purpose,
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
         moves=moves,

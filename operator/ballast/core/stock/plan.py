@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ballast.core.cluster import UNKNOWN, ClusterState
 from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
-from ballast.core.plan import Move, Plan, Reason
+from ballast.core.plan import Move, Plan, Purpose, Reason
 from ballast.core.stock.checks import check_against, check_entries
 from ballast.core.stock.checks import moves as stock_moves
 from ballast.core.stock.files import ReassignmentEntry
@@ -34,6 +34,7 @@ def plan_of_entries(
     moves = changed + followed
     made = Plan(
         intent=intent,
+        purpose=Purpose("reassign"),
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
         moves=moves,

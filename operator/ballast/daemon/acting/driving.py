@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.plan import Plan
+from ballast.core.plan import Plan, Purpose
 from ballast.daemon.acting.run_views import changes, run_view, throttles_to_restore
 from ballast.daemon.context.view import SETTLING, CheckResult, RunView
 from ballast.daemon.process.health import RUN
@@ -89,6 +89,7 @@ class DriverRunController:
         begun = RunView(
             id=run_id,
             intent=plan.intent,
+            purpose=plan.purpose,
             phase="starting",
             started_at_ms=self._parts.clock.now_ms(),
             changes=changes(plan.moves, len(plan.elections)),
@@ -222,6 +223,7 @@ class DriverRunController:
         return RunView(
             id=SETTLING,
             intent="remove throttles of earlier runs",
+            purpose=Purpose("remove-throttles"),
             phase="settling",
             started_at_ms=self._parts.clock.now_ms(),
             detail="Removing throttles of earlier runs",

@@ -397,6 +397,7 @@ def plan_view(proposal: Proposal, *, pending_approval: bool, policy: ExecutionPo
         id=proposal.id,
         action=proposal.kind.value,
         intent=plan.intent,
+        purpose=plan.purpose,
         created_at_ms=plan.created_at_ms,
         moves=len(plan.moves),
         elections=len(plan.elections),

@@ -37,6 +37,7 @@ def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunV
     return RunView(
         id=run.id,
         intent=run.intent,
+        purpose=run.purpose,
         phase=run.phase.value,
         started_at_ms=run.started_ms,
         ended_at_ms=run.ended_ms or None,
@@ -119,6 +120,7 @@ def _past(run: RunSummary) -> RunView:
     return RunView(
         id=run.id,
         intent=run.intent,
+        purpose=run.purpose,
         phase=run.phase.value,
         started_at_ms=run.started_ms,
         ended_at_ms=run.ended_ms or None,

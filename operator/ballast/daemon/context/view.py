@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from ballast.core.cluster.drain import Drain
+from ballast.core.plan import OTHER_PURPOSE, Purpose
 from ballast.core.samples import Point
 from ballast.daemon.observing.figures import Figures
 from ballast.executor.journal.pause import Pause
@@ -125,6 +126,7 @@ class RunView:
 
     id: str
     intent: str
+    purpose: Purpose = OTHER_PURPOSE
     phase: str
     started_at_ms: int
     ended_at_ms: int | None = None
@@ -158,6 +160,7 @@ class PlanView:
     id: str
     action: str
     intent: str
+    purpose: Purpose = OTHER_PURPOSE
     created_at_ms: int
     moves: int
     elections: int

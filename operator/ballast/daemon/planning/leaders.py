@@ -11,7 +11,7 @@ from ballast.core.cluster.balancers import controller_interval_s, controller_reb
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.leadership import electable, imbalance
 from ballast.core.leadership.limits import CLUSTER, check_interval_s, imbalance_percentage
-from ballast.core.plan import Plan
+from ballast.core.plan import Plan, Purpose
 from ballast.core.wording import human_percent, human_time
 from ballast.daemon.acting.policy import ActionKind, BesideController, LivePolicy
 from ballast.daemon.acting.propose import Proposals
@@ -83,6 +83,7 @@ def election_plan(state: ClusterState, brokers: frozenset[int], now_ms: int) -> 
     names = tuple(state.name(int(row)) for row in rows)
     return Plan(
         intent="elect preferred leaders",
+        purpose=Purpose("elect"),
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
         moves=(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ballast.core.document import Reader
+from ballast.core.plan import Purpose
 from ballast.errors import Refused
 from ballast.executor.journal.records import (
     KINDS,
@@ -16,6 +17,7 @@ from ballast.executor.journal.records import (
     ended_key,
     has_ended,
     load_open_runs,
+    read_purpose,
     run_ids,
     run_key,
     tally,
@@ -36,6 +38,7 @@ class RunSummary:
 
     id: str
     intent: str
+    purpose: Purpose
     phase: Phase
     status: Status
     started_ms: int
@@ -76,6 +79,7 @@ def summarise(run: Run) -> RunSummary:
     return RunSummary(
         run.id,
         run.intent,
+        run.purpose,
         run.phase,
         run.status,
         run.started_ms,
@@ -148,6 +152,7 @@ def _summary(run_id: str, r: Reader) -> RunSummary:
     return RunSummary(
         id=run_id,
         intent=r.text("intent"),
+        purpose=read_purpose(r.child("purpose")),
         phase=Phase(r.text("phase")),
         status=Status(r.text("status")),
         started_ms=r.integer("started_ms"),

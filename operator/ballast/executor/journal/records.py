@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from ballast.core.catalogue import Message
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document import Reader
-from ballast.core.plan import Move, Reason
+from ballast.core.plan import Move, Purpose, Reason
 from ballast.errors import Refused
 from ballast.executor.machine.notes import MoveNote, code_of, journaled_note, text_of
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -92,6 +92,7 @@ def dump_header(run: Run) -> Record:
     value: dict[str, Any] = {
         "version": RUN_VERSION,
         "intent": run.intent,
+        "purpose": {"code": run.purpose.code, "brokers": list(run.purpose.brokers), "racks": list(run.purpose.racks)},
         "cluster_id": run.cluster_id,
         "policy": run.policy.dump(),
         "phase": run.phase.value,
@@ -369,6 +370,7 @@ def _load_run(
         return Run(
             id=run_id,
             intent=r.text("intent"),
+            purpose=read_purpose(r.child("purpose")),
             cluster_id=r.text("cluster_id"),
             policy=ExecutionPolicy.load(r.mapping("policy"), skips_unknown=ended),
             moves={m.move.name: m for _, m in sorted(own, key=lambda pair: pair[0])},
@@ -392,6 +394,11 @@ def _read(record: Record, read: Callable[[Reader], T]) -> T:
     """What the record says, when this version of Ballast knows how to read it."""
     require_version(record, RUN_VERSION)
     return read_record(record, read)
+
+
+def read_purpose(r: Reader) -> Purpose:
+    """What a run is for, as its header has it."""
+    return Purpose(r.text("code"), r.integers("brokers"), r.texts("racks"))
 
 
 def _move(r: Reader) -> MoveRun:

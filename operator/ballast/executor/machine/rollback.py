@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.plan import Move, Plan, Reason
+from ballast.core.plan import Move, Plan, Purpose, Reason
 from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
 from ballast.executor.machine.stages import Cancelling, Failed, InFlight, Moved, Unthrottled, Verified
 from ballast.ports.cluster import Reassignment
@@ -38,6 +38,7 @@ def rollback_plan(run: Run) -> Plan:
     )
     return Plan(
         intent=f"rollback {run.id}",
+        purpose=Purpose("rollback"),
         cluster_id=run.cluster_id,
         fingerprint="",
         moves=moves,
@@ -97,4 +98,4 @@ def cancel_plan(
         )
         for name, r in active.items()
     )
-    return Plan(intent="cancel moves in progress", cluster_id=cluster_id, fingerprint="", moves=moves)
+    return Plan("cancel moves in progress", cluster_id, fingerprint="", moves=moves, purpose=Purpose("cancel"))

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.log_ends import Replica
 from ballast.core.guards import Verdict
-from ballast.core.plan import Move, Plan
+from ballast.core.plan import OTHER_PURPOSE, Move, Plan, Purpose
 from ballast.core.throttles import DesiredThrottles
 from ballast.core.throttles.pace import bytes_by_broker
 from ballast.executor.machine.notes import MoveNote, text_of
@@ -181,11 +181,13 @@ class Run:
 
     id: str
     intent: str
+    """Its plan's, in words."""
     cluster_id: str
     policy: ExecutionPolicy
     moves: Mapping[TopicPartition, MoveRun]
     """In the plan's order."""
     elections: Mapping[TopicPartition, ElectionRun]
+    purpose: Purpose = OTHER_PURPOSE
     phase: Phase = Phase.RUNNING
     status: Status = Status.OPEN
     in_order: bool = False
@@ -246,6 +248,7 @@ def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, rollb
     return Run(
         id=run_id,
         intent=plan.intent,
+        purpose=plan.purpose,
         cluster_id=plan.cluster_id,
         policy=policy,
         moves={

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.plan import Move, Obstacle, Plan, Reason
+from ballast.core.plan import Move, Obstacle, Plan, Purpose, Reason
 from ballast.core.plan.file import dumps, kafka_json, loads
 from ballast.core.planner.report.sentences import obstacle
 from ballast.errors import UsageError
@@ -34,6 +34,7 @@ PLAN = Plan(
     bound_bytes=9,
     bound_method="lp",
     in_order=True,
+    purpose=Purpose("evacuate", (3, 4), ("a",)),
     summary={"replica_moves": 1, "replica_list_changes": 1, "bytes_moved": None, "empty_afterwards": [3]},
 )
 

@@ -13,7 +13,7 @@ import pytest
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.document import Reader
-from ballast.core.plan import Move, Reason
+from ballast.core.plan import Move, Purpose, Reason
 from ballast.errors import Refused
 from ballast.executor.journal.records import (
     Parsed,
@@ -76,6 +76,7 @@ def back(run: Run) -> Run:
 
 WHOLE: Final[dict[str, Any]] = {
     "policy": ExecutionPolicy(throttle=9, throttle_per_broker={3: 8}, max_attempts=2),
+    "purpose": Purpose("evacuate", (3, 4), ("a",)),
     "phase": Phase.CANCELLING,
     "status": Status.REFUSED,
     "in_order": True,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.plan import Move, Plan
+from ballast.core.plan import Move, Plan, Purpose
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -133,7 +133,16 @@ def test_every_wait_of_a_copy_begins_with_the_process() -> None:
 def test_a_new_run_holds_what_its_plan_says() -> None:
     """Its moves wait in the plan's order with their topics' ids, its elections wait, and it says what it undoes."""
     moves = (Move("t", 1, (1,), (2,), 100), Move("u", 0, (1,), (2,), 50))
-    plan = Plan("intent", "c", "f", moves, elections=(NAME,), in_order=True, topic_ids={"t": "T"})
+    plan = Plan(
+        "intent",
+        "c",
+        "f",
+        moves,
+        elections=(NAME,),
+        in_order=True,
+        topic_ids={"t": "T"},
+        purpose=Purpose("swap", (2, 1)),
+    )
     policy = ExecutionPolicy(max_attempts=2)
     run = new_run("r", plan, policy, Now(7, 5.0), rollback_of="q")
     assert run == Run(
@@ -146,6 +155,7 @@ def test_a_new_run_holds_what_its_plan_says() -> None:
             moves[1].name: MoveRun(moves[1], since_ms=7, entered_s=5.0),
         },
         {NAME: ElectionRun()},
+        purpose=Purpose("swap", (2, 1)),
         in_order=True,
         started_ms=7,
         rollback_of="q",

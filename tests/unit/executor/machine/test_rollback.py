@@ -9,7 +9,7 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.app.stop import rollback_outline
 from ballast.core.cluster import TopicPartition
-from ballast.core.plan import Move, Plan, Reason
+from ballast.core.plan import Move, Plan, Purpose, Reason
 from ballast.executor.driver.events import Paced, Progressed, RunResult
 from ballast.executor.journal.history import summarise
 from ballast.executor.journal.records import load_runs
@@ -150,6 +150,7 @@ def test_the_way_back_is_a_plan_of_the_same_cluster_and_topics() -> None:
     back = Reason("rollback", "undoes run r")
     assert rollback_plan(run_of(Verified(), Verified(), moves=moves)) == Plan(
         intent="rollback r",
+        purpose=Purpose("rollback"),
         cluster_id="c",
         fingerprint="",
         moves=(
@@ -226,6 +227,7 @@ def test_moves_in_flight_are_cancelled_back_to_what_is_known_of_before() -> None
     why = Reason("cancel", "a person asked to cancel it")
     assert cancel_plan(union, {T0: (1, 2)}, "c") == Plan(
         intent="cancel moves in progress",
+        purpose=Purpose("cancel"),
         cluster_id="c",
         fingerprint="",
         moves=(Move(T, 0, (1, 2), (3, 2), reason=why), Move(T, 1, (1, 2), (4, 1), reason=why)),

@@ -22,12 +22,24 @@ class Move(Part):
     detail: str
 
 
+class Purpose(Part):
+    """What a plan or a run is for, as data: ``intent`` says the same in words."""
+
+    code: str
+    """``balance``, ``decommission``, ``evacuate``, ``evacuate-offline``, ``elect``, …; ``other`` where only the words tell."""
+    brokers: list[int]
+    """The brokers that it names; of a swap the old one first."""
+    racks: list[str]
+    """The racks that it names."""
+
+
 class Run(Part):
     """The run that is being carried out, or one that ended."""
 
     id: str
     """``throttles`` while throttles of runs that have ended are removed: there is nothing to cancel."""
     intent: str
+    purpose: Purpose
     phase: str
     started_at_ms: Moment
     ended_at_ms: Moment | None
@@ -67,6 +79,7 @@ class Plan(Part):
     id: str
     action: str
     intent: str
+    purpose: Purpose
     created_at_ms: Moment
     changes: list[str]
     """Each kind of change with its own count and what it copies, in words."""

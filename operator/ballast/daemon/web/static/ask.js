@@ -67,11 +67,11 @@ const askCancel = (run) => ask({
   check: "Also roll back what has arrived", act: () => send("cancel", { run: run.id, rollback: $("ask-check").checked }),
 });
 const askApprove = (plan) => ask({
-  title: `Approve “${named(plan.intent)}”?`, text: `${plan.changes.join(", ")}. It starts once no guard refuses it.`,
+  title: `Approve “${named(plan)}”?`, text: `${plan.changes.join(", ")}. It starts once no guard refuses it.`,
   yes: "Approve", act: () => send("approve", { plan: plan.id }),
 });
 const askReject = (plan) => ask({
-  title: `Reject “${named(plan.intent)}”?`, text: "This plan is not proposed again until the cluster wants another one.",
+  title: `Reject “${named(plan)}”?`, text: "This plan is not proposed again until the cluster wants another one.",
   yes: "Reject", more: "Reason", act: () => send("reject", { plan: plan.id, reason: $("ask-more").value }),
 });
 const askRead = () => ask({

@@ -24,14 +24,18 @@ function state() {
 /** Down, and it holds replicas. A broker that was emptied and stopped is remembered by KRaft and not missed. */
 const missing = (b) => !b.alive && b.replicas > 0;
 
-/** What an intent is called; the commands' words are in the title's tooltip. */
-function named(intent) {
-  const [word, ...rest] = intent.split(" ");
-  const which = rest.join(" ");
-  const names = { balance: "Balance the cluster", leaders: "Spread preferred leaders", racks: "Spread replicas over racks", evacuate: rest.includes("--offline-only") ? `Rebuild offline replicas of broker ${rest[0]}` : `Rebuild replicas of broker ${which}`,
-    decommission: `Drain broker ${which}`, expand: `Fill broker ${which}`, demote: `Move leaders off broker ${which}`, elect: "Elect preferred leaders", swap: `Swap brokers ${which}`, remove: "Remove throttles of earlier runs" };
-  return names[word] || intent;
-}
+const brokerIds = (ids) => `broker${ids.length === 1 ? "" : "s"} ${ids.join(", ")}`;
+const brokersOf = (p) => [...p.brokers.length ? [brokerIds(p.brokers)] : [], ...p.racks.map((r) => `rack ${r}`)].join(" and ");
+const names = {
+  balance: () => "Balance the cluster", leaders: () => "Spread preferred leaders", racks: () => "Spread replicas over racks",
+  evacuate: (p) => `Rebuild replicas of ${brokersOf(p)}`, "evacuate-offline": (p) => `Rebuild offline replicas of ${brokersOf(p)}`,
+  decommission: (p) => `Drain ${brokersOf(p)}`, expand: (p) => `Fill ${brokersOf(p)}`, demote: (p) => `Move leaders off ${brokersOf(p)}`,
+  elect: () => "Elect preferred leaders", "elect-unclean": () => "Elect leaders, unclean", swap: (p) => `Swap brokers ${p.brokers.join(" and ")}`,
+  "remove-throttles": () => "Remove throttles of earlier runs",
+};
+
+/** What a plan or a run is for; the commands' words are in the title's tooltip, and the title where it has no other. */
+const named = ({ purpose, intent }) => (Object.hasOwn(names, purpose.code) ? names[purpose.code](purpose) : intent);
 
 /** When the replicas of a broker that is down are rebuilt, by the mode of repair. */
 function countdown(s, absence) {
@@ -41,7 +45,7 @@ function countdown(s, absence) {
 }
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
-const brokersNamed = (list) => `broker${list.length === 1 ? "" : "s"} ${list.map((b) => b.id).join(", ")}`;
+const brokersNamed = (list) => brokerIds(list.map((b) => b.id));
 
 const outages = { unreachable: "cluster unreachable", "access-denied": "cluster refuses access" };
 
@@ -72,7 +76,7 @@ function verdict(s) {
   if (dirs.length) return ["bad", [dirs.length > 1 ? `${plural(dirs.length, "log dir")} of ${brokersNamed(c.brokers.filter((b) => b.logDirErrors.length))} report errors`
     : `Log dir of broker ${dirs[0].id} ${dirs[0].error === "KAFKA_STORAGE_ERROR" ? "has failed" : "reports an error"}`], dirs.slice(0, 3).map((d) => `Broker ${d.id}, ${d.path || "unknown path"}: ${d.error}`).join("; ")];
   const run = s.run || s.runElsewhere;
-  if (run) return ["none", [run.detail || "A reassignment is in progress"], `${named(run.intent)}: ${run.changes.length ? `${run.changes.join(", ")}; ` : ""}${reached(run)}.`];
+  if (run) return ["none", [run.detail || "A reassignment is in progress"], `${named(run)}: ${run.changes.length ? `${run.changes.join(", ")}; ` : ""}${reached(run)}.`];
   if (c.underReplicated) return ["warn", [`${plural(c.underReplicated, "partition")} under-replicated`], "Replicas are catching up, or cannot."];
   const over = c.brokers.filter((b) => b.overThreshold);
   if (over.length) return ["warn", [`Leaders of ${brokersNamed(over)} are imbalanced`],
@@ -241,7 +245,7 @@ function drawRun(s) {
   draw("run", [run, s.run === null, s.lock.holder, s.actionsEnabled], () => {
     const done = run.bytesTotal ? 1 - run.bytesLeft / run.bytesTotal : run.movesTotal ? run.movesVerified / run.movesTotal : run.electionsCompleted / Math.max(run.electionsTotal, 1);
     return [
-      h("p", {}, h("b", { title: run.intent }, named(run.intent)), ` · run ${run.id} · ${run.phase}`),
+      h("p", {}, h("b", { title: run.intent }, named(run)), ` · run ${run.id} · ${run.phase}`),
       h("progress", { max: 1, value: done.toFixed(4), "aria-label": `Done: ${percent(done)}` }),
       h("p", { class: "facts" },
         run.changes.length ? fact("changes", run.changes.join(", ")) : null, run.movesTotal ? fact("partitions", `${count(run.movesVerified)} / ${count(run.movesTotal)}`) : null, run.electionsTotal ? fact("preferred leader elections", `${run.electionsCompleted} / ${run.electionsTotal}`) : null,
@@ -259,18 +263,15 @@ function time(plan) {
   return fact("time", `about ${span(Math.max(plan.seconds, 1))}`, h("small", {}, ` at ${bytes(plan.throttleBytesPerS)}/s into each broker${plan.throttle === "auto" ? ", the first rate of the automatic throttle" : ""}`));
 }
 
-/** A sentence without its times, which count down by themselves. */
-const uncounted = (sentence) => sentence.replace(/\d+ (s|min|h|d)\b/g, "");
-
 /** The resources of which some broker has more or less after the plan. */
 const pictured = (plan) => plan.resources.filter((r) => plan.brokers.length === 0 || plan.brokers.some((b) => b.before[r.name] !== b.after[r.name]));
 
 function drawPlans(s) {
   const plans = s.outage ? [] : s.plans;
   $("plans-card").hidden = plans.length === 0;
-  // A countdown goes on in its place: a card drawn anew would close what the user has opened, and take the focus from a button.
-  draw("plans", [plans.map((p) => ({ ...p, blocked: p.blocked && uncounted(p.blocked) })), s.actionsEnabled], () => plans.map((plan) => [plan, pictured(plan)]).map(([plan, changed]) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
-    h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.pendingApproval ? chip("warn", "Pending approval") : plan.approvedBy ? chip("good", `Approved by ${plan.approvedBy}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
+  // Why a plan is blocked, which may count down, changes in its place below: a card drawn anew would close what the user has opened, and take the focus from a button.
+  draw("plans", [plans.map((p) => ({ ...p, blocked: Boolean(p.blocked) })), s.actionsEnabled], () => plans.map((plan) => [plan, pictured(plan)]).map(([plan, changed]) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
+    h("h3", { title: plan.intent }, `${named(plan)} `, plan.pendingApproval ? chip("warn", "Pending approval") : plan.approvedBy ? chip("good", `Approved by ${plan.approvedBy}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
     h("p", { class: "facts" },
       fact("changes", plan.changes.join(", ")),
       plan.boundBytes !== null && plan.bytesMoved ? fact("lower bound", bytes(plan.boundBytes)) : null,
@@ -328,7 +329,7 @@ async function drawHistory() {
     skipped.map((r) => h("p", { class: "empty" }, `Run ${r.id} cannot be shown: ${r.detail}`)),
     runs.length === 0 ? (skipped.length ? null : h("p", { class: "empty" }, "No run has ended yet.")) :
     table("Runs that ended", [["run"], ["what"], ["ended"], ["took"], ["partitions", "n"], ["bytes", "n"], ["outcome"]], runs.map((r) => [
-      h("code", {}, r.id), named(r.intent), r.endedAt ? when(r.endedAt) : "—", r.endedAt ? span((ms(r.endedAt) - ms(r.startedAt)) / 1000) : "—",
+      h("code", {}, r.id), named(r), r.endedAt ? when(r.endedAt) : "—", r.endedAt ? span((ms(r.endedAt) - ms(r.startedAt)) / 1000) : "—",
       count(r.movesTotal), bytes(r.bytesTotal), chip(r.status === "done" ? "good" : "warn", r.status)]))]);
 }
 
