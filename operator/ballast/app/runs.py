@@ -20,6 +20,7 @@ from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import this_process
 from ballast.wiring.runs import (
     Writer,
+    find_run_id,
     foreseen_pace,
     is_settled,
     new_run_id,
@@ -105,18 +106,21 @@ class Session:
 
     def resume(self, run_id: str | None = None, *, give_up_after_s: float | None = None) -> int:
         """Go on with a run that was left, or with all, and restore throttles; the exit code of the last that did not end well."""
+        if run_id is not None:
+            run_id = find_run_id(self.opened, run_id, self.journal)
+        nothing = "No run is open." if run_id is None else f"Run {run_id} has ended."
         if is_settled(self.opened, self.journal):
-            self.teller.show_line("No run is open.")
+            self.teller.show_line(nothing)
             return 0
         with self.writer(is_follower=True) as writer:
             if give_up_after_s is not None:
                 writer.driver.give_up_after(give_up_after_s)
             left, skipped = read_open_runs(writer.journal)
-            open_runs = [r for r in left if r.id.startswith(run_id or "")]
-            unread = {i: why for i, why in skipped.items() if i.startswith(run_id or "")}
+            open_runs = [r for r in left if run_id in {None, r.id}]
+            unread = {i: why for i, why in skipped.items() if run_id in {None, i}}
             if not open_runs:
                 if not unread:
-                    self.teller.show_line("No run is open.")
+                    self.teller.show_line(nothing)
                 for setting in list_unrestored(writer.driver.restore_throttles()):
                     self.teller.show_line(f"Throttle not yet removed: {setting}")
                 refuse_unreadable(unread)

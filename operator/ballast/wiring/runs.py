@@ -7,7 +7,7 @@ import secrets
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -199,13 +199,27 @@ def foreseen_pace(cluster: ClusterReader, state: ClusterState, plan: Plan, polic
 def find_run(log: Journal, run_id: str) -> Run:
     """The run with this id, or the only one that begins with it; raises ``UsageError``, or ``Refused`` where it cannot be read."""
     runs, skipped = read_runs(log.read(), _now())
-    known = [i for i in (*runs, *skipped) if i.startswith(run_id)]
-    found = [run_id] if run_id in known else known
+    found = _run_named(run_id, [*runs, *skipped])
+    refuse_unreadable({i: why for i, why in skipped.items() if i == found})
+    return runs[found]
+
+
+def find_run_id(opened: OpenCluster, run_id: str, journal: str | None = None) -> str:
+    """The id of the run of ``find_run``, which may be one that cannot be read; looking takes no lock."""
+    log = journal_to_look_at(opened, journal)
+    try:
+        records = log.read()
+        return _run_named(run_id, run_ids(records, ended=False) | run_ids(records, ended=True))
+    finally:
+        log.close()
+
+
+def _run_named(run_id: str, runs: Collection[str]) -> str:
+    found = [run_id] if run_id in runs else [i for i in runs if i.startswith(run_id)]
     if len(found) != 1:
         word = "There is no run" if not found else "More than one run begins with"
         raise UsageError(f"{word} {run_id}.", hint="ballast runs shows them.")
-    refuse_unreadable({i: why for i, why in skipped.items() if i == found[0]})
-    return runs[found[0]]
+    return found[0]
 
 
 def find_known_run(log: Journal, run_id: str) -> Run:

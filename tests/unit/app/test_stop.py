@@ -15,7 +15,7 @@ from ballast.cli.commands.runs import stopped_line
 from ballast.cli.option_types import Reason
 from ballast.cli.terminal import Terminal
 from ballast.core.plan import Move
-from ballast.errors import Refused
+from ballast.errors import Refused, UsageError
 from ballast.executor.driver.events import Listener
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -121,6 +121,29 @@ def test_resume_names_what_it_cannot_read(left: Scene, run_id: str | None) -> No
     strip(left)
     with pytest.raises(Refused, match=r"^Run r cannot be read"):
         session(left).resume(run_id)
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_resume_refuses_a_run_that_is_not_there(left: Scene, *, settled: bool) -> None:
+    """As every command that takes a run does: a mistyped id is not told as one of a run that has ended."""
+    if settled:
+        assert session(left).resume("r") == 0
+    with pytest.raises(UsageError, match=r"^There is no run typo\."):
+        session(left).resume("typo")
+
+
+def test_resume_takes_the_only_run_whose_id_begins_so(left: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is refused where there is more than one; of one that has ended that is said."""
+    left.process("another user")
+    (header,) = (r for r in left.journal.read() if r.key == "run/r")
+    left.journal.append([Record(f"run/{i}", {**(header.value or {}), "moves": 0}) for i in ("other-1", "other-2")])
+    left.journal.release()
+    with pytest.raises(UsageError, match=r"^More than one run begins with other-\."):
+        session(left).resume("other-")
+    assert session(left).resume("other-2") == 0
+    assert [r.id for r in left.driver.open_runs()] == ["other-1", "r"]
+    assert session(left).resume("other-2") == 0
+    assert "Run other-2 has ended." in capsys.readouterr().err
 
 
 def find(s: Scene, run_id: str) -> Run:
