@@ -44,14 +44,13 @@ from ballast.executor.driver.pace import measurable, pace_of, with_growth
 from ballast.executor.driver.pauses import is_transient, pause_until_next_s, wait, wait_until_listings_agree
 from ballast.executor.driver.recheck import first_failures, recheck
 from ballast.executor.driver.term import OneTerm
-from ballast.executor.journal.history import expire
-from ballast.executor.journal.keeping import JournalKeeping, restore_from_memory
 from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merge
 from ballast.executor.journal.records import changes, dump_run, load_open_runs
+from ballast.executor.journal.run_journal import RunJournal, restore_from_memory
 from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer
-from ballast.executor.machine.rollback import cancel_plan, mark_cancelled, rollback_run
+from ballast.executor.machine.rollback import cancel_plan, mark_cancelled
 from ballast.executor.machine.run import Now, Phase, Run, new_run, resume
 from ballast.executor.machine.stages import Moving, Planned
 from ballast.executor.machine.step import Command, CommandRequested, Event, Observed, Performed, Unanswered, needs, step
@@ -112,9 +111,8 @@ class Driver:
         self._waits_for = ""
         """Why moves may not start, with the figures of the look that found it."""
         self._run: Run | None = None
-        self._written: Run | None = None
         self._looker: Looker | None = None
-        self._keeping = JournalKeeping(self._journal, clock, self._note, self.restore_commands)
+        self._run_journal = RunJournal(self._journal, clock, self._note, self.restore_commands)
 
     # --- what others may call, from any thread
 
@@ -276,7 +274,8 @@ class Driver:
             keep_existing_rates=run.policy.keep_existing_rates,
         )
         self._others = self._throttles_of_others(run.id, self._throttler.ledger)
-        self._run, self._written, self._waits_for = run, run, ""
+        self._run, self._waits_for = run, ""
+        self._run_journal.begin(run)
         self._listener.hear(RunBegan(run, resumed))
         if self.paused_by:
             self._note(RunNote("paused", {"by": self.paused_by}))
@@ -290,7 +289,7 @@ class Driver:
             try:
                 if wait(self._cluster, self._clock, pause_s, look_s):
                     looker.read_isrs_next()
-                if self._keeping.renew(self._doing()) and self._clock.monotonic_s() - asked_s >= REQUESTS_EVERY_S:
+                if self._run_journal.renew(self._doing()) and self._clock.monotonic_s() - asked_s >= REQUESTS_EVERY_S:
                     self._take_requests()
                     asked_s = self._clock.monotonic_s()
                 self._take_commands()
@@ -301,7 +300,7 @@ class Driver:
                 self._feed(Observed(picture))
                 if self._current.verdicts:
                     looker.read_sooner()
-                self._write([])
+                self._run_journal.write(self._current)
                 pause_s, heard_s = pause_until_next_s(self._current, look_s, self._now()), self._clock.monotonic_s()
             except JournalLost as lost:
                 self._recreate_journal(lost)
@@ -319,7 +318,9 @@ class Driver:
 
     def _recreate_journal(self, lost: JournalLost) -> None:
         """Make the journal again, or leave the run, as its policy says; where that is another's, this attempt ends here."""
-        if not self._keeping.recreate(lost, alone=self._alone, finish=self._current.policy.journal_lost == "finish"):
+        if not self._run_journal.recreate(
+            lost, alone=self._alone, finish=self._current.policy.journal_lost == "finish"
+        ):
             self.leave()
 
     def _take_commands(self) -> None:
@@ -410,7 +411,7 @@ class Driver:
             case EffectKind.SUBMIT | EffectKind.CANCEL | EffectKind.RESTORE:
                 seen = self._looker.last_state if self._looker is not None else None
                 targets, known = recheck(self._cluster, effect, self._current.moves, seen, self._throttler.ids_now())
-                self._write_and_check([])
+                self._write_and_check()
                 outcomes = (
                     self._cluster.alter_reassignments(
                         targets, allow_replication_factor_change=effect.allow_replication_factor_change
@@ -420,44 +421,15 @@ class Driver:
                 )
                 return Performed(effect, {**outcomes, **known})
             case EffectKind.PLACE:
-                self._write_and_check([])
+                self._write_and_check()
                 placed = self._cluster.alter_log_dirs(effect.log_dirs)
                 return Performed(effect, first_failures(placed))
             case EffectKind.ELECT:
-                self._write_and_check([])
+                self._write_and_check()
                 return Performed(effect, self._cluster.elect_leaders(effect.names, unclean=effect.unclean))
 
-    def _write(self, records: Sequence[Record]) -> None:
-        """Journal these, and whatever of the run is not written yet, in one atomic append."""
-        assert self._written is not None
-        # The rollback begins in the very append that ends the run: a death in between must not forget it.
-        back = rollback_run(self._written, self._current, self._now())
-        lines = [*changes(self._written, self._current), *(dump_run(back) if back is not None else []), *records]
-        if lines:
-            self._journal.append(lines)
-        self._written = self._current
-
-    def _write_and_check(self, records: list[Record]) -> None:
-        began_s = self._clock.monotonic_s()
-        if self._run is not None:
-            self._write(records)
-        elif records:
-            self._journal.append(records)
-        self._journal.check()
-        self._keeping.require_in_time(began_s)
-
-    def _drop_expired(self) -> None:
-        """Forget old runs; where the journal cannot be read or written now, the next run's end does it."""
-        try:
-            records = self._journal.read()
-        except Unavailable as silence:
-            self._note(RunNote("journal-not-read", {"error": silence.id, "message": str(silence)}))
-            return
-        try:
-            if old := expire(records):
-                self._journal.append(old)
-        except Unavailable as silence:
-            self._note(RunNote("old-runs-kept", {"error": silence.id, "message": str(silence)}))
+    def _write_and_check(self, records: Sequence[Record] = ()) -> None:
+        self._run_journal.write_and_check(self._run, records)
 
     # --- requests, inbound rates, the end
 
@@ -475,7 +447,7 @@ class Driver:
                 continue
             # Taken up and written down before it is answered: the run cannot end otherwise in between.
             self._obey(received.asked)
-            self._write(received.records)
+            self._run_journal.write(self._current, received.records)
             if received.records:
                 self.paused_by = received.asked.by if received.asked.command is Command.PAUSE else ""
         for request, why in self._journal.skipped_requests().items():
@@ -498,7 +470,7 @@ class Driver:
             return self._journal_result(began_s)
         except JournalLost as lost:
             self._recreate_journal(lost)
-            if self._keeping.gone is None:
+            if self._run_journal.gone is None:
                 return self._journal_result(began_s)
             restore_from_memory(self._cluster, self._throttler, self._current, self._others, self._note)
             failure: BallastError = lost
@@ -508,7 +480,7 @@ class Driver:
             failure = silence
         run = self._current
         self._note(RunNote("not-in-journal", {"run": run.id, "error": failure.id, "message": failure.message}))
-        self._keeping.tell_restore_commands()
+        self._run_journal.tell_restore_commands()
         return self._leave_run(run, began_s, restore_commands=tuple(self.restore_commands()))
 
     def _leave_run(self, run: Run, began_s: float, *, restore_commands: tuple[str, ...] = ()) -> RunResult:
@@ -518,8 +490,8 @@ class Driver:
 
     def _journal_result(self, began_s: float) -> RunResult:
         run = self._current
-        self._keeping.require()
-        self._write([])
+        self._run_journal.require()
+        self._run_journal.write(self._current)
         if not run.ended:
             return self._leave_run(run, began_s)
         owed: dict[Setting, Outcome] = {}
@@ -533,7 +505,7 @@ class Driver:
                 )
         for setting, outcome in owed.items():
             self._note(RunNote("throttle-not-removed-now", {"setting": str(setting), "outcome": outcome}))
-        self._drop_expired()
+        self._run_journal.drop_expired()
         return replace(
             summary(run, run.status.value, self._clock.monotonic_s() - began_s), throttles_to_restore=tuple(owed)
         )

@@ -1,11 +1,11 @@
-"""What the driver does when the journal does not take records, or is no longer the one that it wrote to.
+"""A run's dealings with the journal: what of it is written down, and what is done when the journal fails.
 
-Nothing is sent whose intent is not durable; meanwhile the moves in progress are still followed, and what is owed is known here.
+It may not take records, or be no longer the one that was written to.  Nothing is sent whose intent is not durable; meanwhile the moves in progress are still followed, and what is owed is known here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,11 +13,14 @@ from ballast.core.throttles import DesiredThrottles, Setting
 from ballast.errors import JournalLost, Refused, Unavailable
 from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.term import OneTerm
+from ballast.executor.journal.history import expire
 from ballast.executor.journal.ledger import Throttler, merge
+from ballast.executor.journal.records import changes, dump_run
 from ballast.executor.machine.decide import wanted_throttle
-from ballast.executor.machine.run import Run
+from ballast.executor.machine.rollback import rollback_run
+from ballast.executor.machine.run import Now, Run
 from ballast.ports.cluster import Cluster, Outcome
-from ballast.ports.journal import Journal
+from ballast.ports.journal import Journal, Record
 from ballast.ports.time import Clock
 
 SILENCE_S: Final = 30.0
@@ -27,8 +30,8 @@ STOOD_STILL_S: Final = 15.0
 """A whole lease: what was judged before an intent that took longer to write down is judged anew."""
 
 
-class JournalKeeping:
-    """One run's dealings with a journal that fails."""
+class RunJournal:
+    """Writes a driver's run, shows that its process lives, and makes a lost journal again."""
 
     def __init__(
         self,
@@ -43,8 +46,46 @@ class JournalKeeping:
         self._restore_commands = restore_commands
         self.gone: JournalLost | None = None
         """How it was lost, until it is made again."""
+        self._written: Run | None = None
         self._silent_since_s: float | None = None
         self._told = False
+
+    def begin(self, run: Run) -> None:
+        """The run as the journal has it."""
+        self._written = run
+
+    def write(self, run: Run, records: Sequence[Record] = ()) -> None:
+        """Journal these, and whatever of the run is not written yet, in one atomic append."""
+        assert self._written is not None
+        # The rollback begins in the very append that ends the run: a death in between must not forget it.
+        back = rollback_run(self._written, run, Now(self._clock.now_ms(), self._clock.monotonic_s()))
+        lines = [*changes(self._written, run), *(dump_run(back) if back is not None else []), *records]
+        if lines:
+            self._journal.append(lines)
+        self._written = run
+
+    def write_and_check(self, run: Run | None, records: Sequence[Record] = ()) -> None:
+        """The same, of a run or outside of one, right before something is sent: raises unless the lock is surely held, and in time."""
+        began_s = self._clock.monotonic_s()
+        if run is not None:
+            self.write(run, records)
+        elif records:
+            self._journal.append(records)
+        self._journal.check()
+        self._require_in_time(began_s)
+
+    def drop_expired(self) -> None:
+        """Forget old runs; where the journal cannot be read or written now, the next run's end does it."""
+        try:
+            records = self._journal.read()
+        except Unavailable as silence:
+            self._note(RunNote("journal-not-read", {"error": silence.id, "message": str(silence)}))
+            return
+        try:
+            if old := expire(records):
+                self._journal.append(old)
+        except Unavailable as silence:
+            self._note(RunNote("old-runs-kept", {"error": silence.id, "message": str(silence)}))
 
     def renew(self, doing: str) -> bool:
         """Show that the holder lives; False while the journal does not answer, so that moves are followed without it."""
@@ -71,7 +112,7 @@ class JournalKeeping:
         )
         self.tell_restore_commands()
 
-    def require_in_time(self, began_s: float) -> None:
+    def _require_in_time(self, began_s: float) -> None:
         """Raise ``Unavailable`` where writing an intent took so long that the cluster may have become another one.
 
         The process was stopped, or the journal hardly answers.

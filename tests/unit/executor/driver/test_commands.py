@@ -406,7 +406,7 @@ def test_old_runs_that_cannot_be_forgotten_cost_the_run_nothing(monkeypatch: pyt
             raise Unavailable("No answer.")
         append(records)
 
-    monkeypatch.setattr("ballast.executor.driver.driver.expire", lambda _: [Record("run/old", None)])
+    monkeypatch.setattr("ballast.executor.journal.run_journal.expire", lambda _: [Record("run/old", None)])
     monkeypatch.setattr(s.journal, "append", refusing)
     result = s.driver.execute(one_move(s), POLICY, run_id="r")
     assert (result.status, result.throttles_to_restore, s.throttles()) == ("done", (), {})

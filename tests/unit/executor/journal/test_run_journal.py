@@ -11,12 +11,13 @@ from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, Op, Setting
 from ballast.errors import AuthorizationFailed, JournalLost, Unavailable
 from ballast.executor.driver.notes import RunNote
-from ballast.executor.journal.keeping import SILENCE_S, STOOD_STILL_S, JournalKeeping, restore_from_memory
 from ballast.executor.journal.ledger import BELIEVED_S, Sent, Throttler, resource_of
+from ballast.executor.journal.run_journal import SILENCE_S, STOOD_STILL_S, RunJournal, restore_from_memory
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Phase, Run, new_run, with_moves
 from ballast.executor.machine.stages import Moving
 from ballast.ports.cluster import ConfigChange
+from ballast.ports.journal import Record
 
 COMMAND = RunNote("restore-command", {"command": "put it back"})
 RATE = Setting("broker", "1", FOLLOWER_RATE)
@@ -31,9 +32,9 @@ def s() -> Scene:
     return s
 
 
-def keeping(s: Scene, notes: list[RunNote]) -> JournalKeeping:
+def run_journal(s: Scene, notes: list[RunNote]) -> RunJournal:
     """It owes one setting."""
-    return JournalKeeping(s.journal, s.world.clock, notes.append, lambda: ["put it back"])
+    return RunJournal(s.journal, s.world.clock, notes.append, lambda: ["put it back"])
 
 
 def run_of(s: Scene) -> Run:
@@ -44,7 +45,7 @@ def run_of(s: Scene) -> Run:
 def test_a_silent_journal_is_told_once_and_so_is_its_return(s: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """After half a minute, with the commands; the next silence counts from its own beginning."""
     notes: list[RunNote] = []
-    own = keeping(s, notes)
+    own = run_journal(s, notes)
 
     def fall_silent(_: str) -> None:
         raise Unavailable("No answer.")
@@ -79,17 +80,32 @@ def test_a_silence_that_no_waiting_ends_is_raised(s: Scene, monkeypatch: pytest.
 
     monkeypatch.setattr(s.journal, "renew", refuse)
     with pytest.raises(AuthorizationFailed):
-        keeping(s, []).renew("work")
+        run_journal(s, []).renew("work")
 
 
-def test_an_intent_that_took_longer_than_a_lease_sends_nothing(s: Scene) -> None:
+def test_an_intent_that_took_longer_than_a_lease_sends_nothing(s: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it was judged by may be another cluster by now."""
-    own, began_s = keeping(s, []), s.world.clock.monotonic_s()
-    s.world.clock.sleep(STOOD_STILL_S)
-    own.require_in_time(began_s)
-    s.world.clock.sleep(5)
+    own, took_s = run_journal(s, []), STOOD_STILL_S
+    monkeypatch.setattr(s.journal, "append", lambda _: s.world.clock.sleep(took_s))
+    monkeypatch.setattr(s.journal, "check", lambda: None)
+    own.write_and_check(None, [Record("intent", {})])
+    took_s += 5
     with pytest.raises(Unavailable, match=f"{STOOD_STILL_S + 5:.0f} s"):
-        own.require_in_time(began_s)
+        own.write_and_check(None, [Record("intent", {})])
+
+
+def test_what_of_a_run_is_written_is_not_written_again(s: Scene) -> None:
+    """Its changes go with the records that are given, in one append; with neither nothing is appended."""
+    own, run = run_journal(s, []), run_of(s)
+    own.begin(run)
+    own.write(run)
+    assert s.journal.read() == ()
+    ended = replace(run, phase=Phase.ENDED, ended_ms=5)
+    own.write(ended, [Record("pause", {"by": "Ada"})])
+    assert [r.key for r in s.journal.read()] == ["ended/r", "run/r", "pause"]
+    s.journal.append([Record("run/r", None)])
+    own.write(ended)
+    assert "run/r" not in {r.key for r in s.journal.read()}
 
 
 @pytest.mark.parametrize("fault", [Unavailable("not yet"), JournalLost("deleted", "not yet")])
@@ -98,7 +114,7 @@ def test_a_loss_is_told_once_until_it_is_another_one(
 ) -> None:
     """Each try to make the journal again is told, and that it succeeded."""
     notes: list[RunNote] = []
-    own = keeping(s, notes)
+    own = run_journal(s, notes)
 
     def fail() -> None:
         raise fault
