@@ -11,14 +11,13 @@ from ballast.app.change import settled_snapshot
 from ballast.app.journal_reading import read_drained, refuse_filling
 from ballast.app.replan import replan
 from ballast.app.runs import Session
-from ballast.app.teller import OnLine
 from ballast.core.cluster import ClusterState
 from ballast.core.guards.drift import drift, keep_valid
 from ballast.core.plan import Plan, work
 from ballast.core.plan.file import is_plan, loads
 from ballast.core.stock.files import parse_reassignment
 from ballast.core.stock.plan import plan_of_entries
-from ballast.core.wording import human_many
+from ballast.core.wording import ShowLine, human_many
 from ballast.errors import Interrupted, Refused, UsageError
 from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -74,7 +73,9 @@ def is_stock(text: str) -> bool:
     return isinstance(document, dict) and "partitions" in document and not is_plan(document)
 
 
-def resolve_drift(plan: Plan, state: ClusterState, on_drift: OnDrift, drained: Iterable[int], on_line: OnLine) -> Plan:
+def resolve_drift(
+    plan: Plan, state: ClusterState, on_drift: OnDrift, drained: Iterable[int], on_line: ShowLine
+) -> Plan:
     """Refuse a plan that was made for another picture, make it again, or keep what of it still holds."""
     require_cluster(plan, state)
     found = drift(plan, state)

@@ -10,13 +10,12 @@ from typing import Final
 
 from ballast.app.journal_reading import read_drained
 from ballast.app.runs import Session, require_not_paused
-from ballast.app.teller import OnLine
 from ballast.core.cluster import ClusterState
 from ballast.core.named_brokers import NamedBrokers
 from ballast.core.plan import Plan
 from ballast.core.planner import PlannerPolicy
 from ballast.core.planner.retirement import DecommissionPhase, Step, next_step
-from ballast.core.wording import human_total
+from ballast.core.wording import ShowLine, human_total
 from ballast.errors import Incomplete, Infeasible
 from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -121,7 +120,7 @@ class _Retiring:
             return step.sentence + _bytes(step)
         return f"{step.sentence} {data.then}{_bytes(data)}"
 
-    def wait(self, step: Step, on_line: OnLine) -> bool:
+    def wait(self, step: Step, on_line: ShowLine) -> bool:
         """Look again later?  Waits while there is a reason to; raises when it has lasted too long."""
         now = time.monotonic()
         if self._idle_since_s is None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from ballast.app.journal_reading import read_drained
 from ballast.app.runs import Session
-from ballast.app.teller import OnLine
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.leadership import elections, imbalance
@@ -16,7 +15,7 @@ from ballast.core.named_brokers import NamedBrokers
 from ballast.core.plan import Plan, Purpose
 from ballast.core.planner import PlannerPolicy
 from ballast.core.stock.checks import check_election
-from ballast.core.wording import human_brokers, human_elections, planned_elections
+from ballast.core.wording import ShowLine, human_brokers, human_elections, planned_elections
 from ballast.errors import Refused, UsageError
 from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -89,7 +88,7 @@ def _refuse_drained(brokers: frozenset[int]) -> None:
         )
 
 
-def over_threshold(state: ClusterState, given: float | None, on_line: OnLine) -> list[TopicPartition]:
+def over_threshold(state: ClusterState, given: float | None, on_line: ShowLine) -> list[TopicPartition]:
     """What the controller would elect: whatever can be elected on the brokers that are over the percentage."""
     limit = imbalance_percentage(state, given)
     origin = " (the cluster's own setting)" if limit.origin == CLUSTER else ""
@@ -130,7 +129,7 @@ def electable(
 
 
 def without_drained(
-    state: ClusterState, names: list[TopicPartition], draining: frozenset[int], on_line: OnLine
+    state: ClusterState, names: list[TopicPartition], draining: frozenset[int], on_line: ShowLine
 ) -> list[TopicPartition]:
     """The partitions whose preferred leader is no drained broker, which would lose it again; tells of the others.
 

@@ -19,13 +19,13 @@ from ballast.wiring.throttles import HeldSettings, held_settings
 
 if TYPE_CHECKING:
     # It brings what a run is shown with, which a reading does without.
-    from ballast.app.teller import OnLine
+    from ballast.core.wording import ShowLine
 
 JOURNAL_WAIT_S: Final = 10.0
 """How long the journal is waited for."""
 
 
-def read_held(opened: OpenCluster, state: ClusterState, on_line: OnLine) -> HeldSettings:
+def read_held(opened: OpenCluster, state: ClusterState, on_line: ShowLine) -> HeldSettings:
     """Throttles of runs and of people, and drained brokers; ``drains`` is None where the journal did not tell."""
     row = state.index.get(TopicPartition(JOURNAL_TOPIC, 0))
     if row is None and opened.journal_file is None:
@@ -52,7 +52,7 @@ def journal_state(opened: OpenCluster, state: ClusterState, held: HeldSettings) 
     return JournalState.KEPT if held.restart is None else JournalState.BEGUN_AGAIN
 
 
-def read_drained(opened: OpenCluster, state: ClusterState, on_line: OnLine) -> frozenset[int]:
+def read_drained(opened: OpenCluster, state: ClusterState, on_line: ShowLine) -> frozenset[int]:
     """Brokers that people drain through the daemon, each told: no plan may fill them."""
     drains = read_held(opened, state, on_line).drains or ()
     for drain in drains:

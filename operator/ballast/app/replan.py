@@ -8,13 +8,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from ballast.app.teller import OnLine
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Move, Plan
 from ballast.core.planner import Loads
 from ballast.core.planner import plan as make_plan
 from ballast.core.planner.request import load_request
-from ballast.core.wording import human_many, human_replicas, human_total
+from ballast.core.wording import ShowLine, human_many, human_replicas, human_total
 from ballast.errors import Infeasible, UsageError
 from ballast.wiring.loads import HistoryPolicy, loads_from_history
 
@@ -22,7 +21,7 @@ SHOWN: Final = 5
 """Moves of each kind of difference that are named."""
 
 
-def replan(plan: Plan, state: ClusterState, drained: Iterable[int], on_line: OnLine) -> Plan:
+def replan(plan: Plan, state: ClusterState, drained: Iterable[int], on_line: ShowLine) -> Plan:
     """What the planner answers now to what this plan was made for; the difference is told on the way.
 
     ``drained`` are the brokers that people drain now.

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Final
 
-from ballast.app.teller import OnLine
+from ballast.core.wording import ShowLine
 from ballast.errors import Refused
 from ballast.ports.journal import Journal, Request
 from ballast.wiring.journal import this_process
@@ -16,7 +16,7 @@ ANSWER_WITHIN_S: Final = 20.0
 LOOK_S: Final = 0.5
 
 
-def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str, on_line: OnLine) -> str | None:
+def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str, on_line: ShowLine) -> str | None:
     """Leave a request for the process that holds the lock; its answer, None when there is none, or it does not answer.
 
     Raises ``Refused`` with what it says where it refuses: then nothing was done.

@@ -8,11 +8,10 @@ from typing import Final
 from ballast.app.apply import outline
 from ballast.app.requests import ask_holder
 from ballast.app.runs import Session
-from ballast.app.teller import OnLine
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import refuse_drained
 from ballast.core.guards.drift import drift, keep_valid
-from ballast.core.wording import human_many
+from ballast.core.wording import ShowLine, human_many
 from ballast.executor.journal.drains import drains_in
 from ballast.executor.machine.rollback import refilled_brokers, rollback_plan
 from ballast.executor.machine.run import Run
@@ -72,7 +71,7 @@ def rollback_outline(run: Run, state: ClusterState) -> str:
     return "; ".join(told)
 
 
-def _run_of(log: Journal, run_id: str | None, on_line: OnLine) -> Run | None:
+def _run_of(log: Journal, run_id: str | None, on_line: ShowLine) -> Run | None:
     """The run that is named, else the newest that is open; raises ``Refused`` where none of those that are open can be read."""
     if run_id is not None:
         return find_run(log, run_id)

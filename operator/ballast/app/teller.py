@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from ballast.executor.driver.events import Listener, RunResult
 
 if TYPE_CHECKING:
     from ballast.executor.driver.driver import Driver
-
-OnLine: TypeAlias = Callable[[str], None]
-"""Takes a line for a person."""
 
 
 class RunView(Listener, Protocol):

@@ -6,9 +6,11 @@ a question mark and never a zero.  The page writes the same forms in its own lan
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
 
+ShowLine: TypeAlias = Callable[[str], None]
+"""Takes a line for a person, who reads it now."""
 UNKNOWN_TEXT: Final = "?"
 """Stands for every figure that the cluster did not give; never a zero."""
 

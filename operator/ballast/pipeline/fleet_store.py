@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -14,14 +14,13 @@ from ballast.adapters.samples.arrow_schema import arrow_schema
 from ballast.adapters.samples.failures import store_failures
 from ballast.adapters.samples.store import ensure_table, open_table, table_url
 from ballast.core.what_if import Member
-from ballast.core.wording import human_many
+from ballast.core.wording import ShowLine, human_many
 from ballast.errors import UsageError
 from ballast.pipeline.fleet_rows import to_batch
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import FLEET_CONTACT, FLEET_PLAN, FLEET_SNAPSHOT
 from ballast.pipeline.table_log import RETENTION_H
 
-OnLine = Callable[[str], None]
 _FILES: Final = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=1)
 """A row is a whole cluster, and is read by a planner of that cluster alone."""
 
@@ -83,7 +82,7 @@ def record_contacts(store: str, contacts: Sequence[Contact]) -> None:
         write_deltalake(ensure_table(store, FLEET_CONTACT), rows, mode="overwrite", predicate=wanted)
 
 
-def maintain_readings(store: str, policy: PipelinePolicy, *, now: datetime, on_line: OnLine = lambda _: None) -> None:
+def maintain_readings(store: str, policy: PipelinePolicy, *, now: datetime, on_line: ShowLine = lambda _: None) -> None:
     """Forget readings older than the policy keeps, but each cluster's newest, and free the files of all tables.
 
     The plans need no forgetting: each job replaces them whole.

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, Table
-from ballast.core.wording import human_many
+from ballast.core.wording import ShowLine, human_many
 from ballast.errors import UsageError
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import (
@@ -59,7 +59,6 @@ class Done(NamedTuple):
 NOTHING: Final = Done((), 0)
 CLOCKS_DIFFER: Final = timedelta(days=1)
 """How far ahead of ours the clock of a sampler may be before its samples are left out of windows."""
-OnLine = Callable[[str], None]
 Clock = Callable[[], float]
 """Monotonic seconds."""
 
@@ -99,7 +98,7 @@ class Job(NamedTuple):
     make: Callable[[SparkTables, Scope, Task, tuple[Any, ...]], DataFrame]
     """The rows of these parts."""
 
-    def __call__(self, tables: SparkTables, scope: Scope, on_line: OnLine) -> Done:
+    def __call__(self, tables: SparkTables, scope: Scope, on_line: ShowLine) -> Done:
         """Bring the table up to date."""
         task = tables.log.task(self.source, self.target)
         if task is None:
@@ -118,7 +117,7 @@ def run_all(
     policy: PipelinePolicy,
     *,
     now: datetime | None = None,
-    on_line: OnLine = lambda _: None,
+    on_line: ShowLine = lambda _: None,
     clock: Clock = lambda: 0.0,
 ) -> list[JobReport]:
     """Bring every table up to date with the samples; safe to run at any time, as often as wanted.

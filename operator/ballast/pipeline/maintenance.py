@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from ballast.adapters.samples.failures import store_failures
 from ballast.adapters.samples.store import FILES
 from ballast.core.samples import BROKERS, CLUSTERS, LOG_DIRS, SAMPLES, Table
-from ballast.core.wording import human_bytes, human_many
+from ballast.core.wording import ShowLine, human_bytes, human_many
 from ballast.pipeline.buckets import is_bucket
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import (
@@ -24,7 +23,6 @@ from ballast.pipeline.schemas import (
 from ballast.pipeline.table_log import RETENTION_H, Part, TableLog
 from ballast.pipeline.tables import SparkTables, among, literal, name_of, translate_errors
 
-OnLine = Callable[[str], None]
 _SMALL_FILE: Final = 32 << 20
 _LARGE_FILE: Final = 128 << 20
 _WRITTEN_BY_OTHERS: Final = (SAMPLES, BROKERS, LOG_DIRS, CLUSTERS)
@@ -38,7 +36,7 @@ class _Kept(NamedTuple):
     """What is older goes; None: nothing does, but each run replaces its rows and leaves the files of before."""
 
 
-def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, on_line: OnLine = lambda _: None) -> None:
+def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, on_line: ShowLine = lambda _: None) -> None:
     """Forget what is older than the policy keeps, compact the closed hours of samples, and free the files."""
     this_hour = now.replace(minute=0, second=0, microsecond=0)
     samples = this_hour - timedelta(hours=policy.samples_retention_hours)
@@ -66,7 +64,7 @@ def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, on_l
                 vacuum(tables, table, on_line)
 
 
-def maintain_beside_writers(log: TableLog, table: Table, oldest: datetime, before: datetime, on_line: OnLine) -> None:
+def maintain_beside_writers(log: TableLog, table: Table, oldest: datetime, before: datetime, on_line: ShowLine) -> None:
     """Forget, compact and vacuum with delta-rs, which commits to a bucket by a conditional PUT, as samplers and daemons do.
 
     Spark looks first and then writes: between the two, a sampler's commit would be lost.  The rows are not sorted here.
@@ -84,7 +82,7 @@ def maintain_beside_writers(log: TableLog, table: Table, oldest: datetime, befor
         on_line(f"{table.name}: {human_many(len(freed), 'file')} freed")
 
 
-def forget(tables: SparkTables, table: Table, oldest: Any, on_line: OnLine = lambda _: None) -> None:
+def forget(tables: SparkTables, table: Table, oldest: Any, on_line: ShowLine = lambda _: None) -> None:
     """Delete the parts before ``oldest``, whole."""
     gone = [] if oldest is None else [part for part in tables.log.parts(table) if part < oldest]
     if gone:
@@ -93,7 +91,7 @@ def forget(tables: SparkTables, table: Table, oldest: Any, on_line: OnLine = lam
         on_line(f"{table.name}: kept from {name_of(oldest)}")
 
 
-def compact_samples(tables: SparkTables, before: datetime, on_line: OnLine = lambda _: None) -> None:
+def compact_samples(tables: SparkTables, before: datetime, on_line: ShowLine = lambda _: None) -> None:
     """Write the small files of closed hours as few large ones, sorted, so that what is constant vanishes; no row changes.
 
     ``OPTIMIZE`` puts files together without sorting them.  A commit that says ``dataChange`` false is no news to any job.
@@ -131,7 +129,7 @@ def _optimize(tables: SparkTables, table: Table, before: datetime) -> None:
         tables.session.sql(f"OPTIMIZE delta.`{tables.log.url(table)}` WHERE {where}").collect()
 
 
-def vacuum(tables: SparkTables, table: Table, on_line: OnLine = lambda _: None) -> None:
+def vacuum(tables: SparkTables, table: Table, on_line: ShowLine = lambda _: None) -> None:
     """Remove files that no version within Delta's own safe retention (7 days) needs, those of killed writers included."""
     tables.session.sql(f"VACUUM delta.`{tables.log.url(table)}`").collect()
     found = tables.log.metrics(table, operation="VACUUM START") or {}

@@ -13,12 +13,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ballast.core.wording import human_many
+from ballast.core.wording import ShowLine, human_many
 from ballast.errors import BallastError, Unavailable, UsageError
 from ballast.sandbox import layout
 from ballast.sandbox.folders import clusters_root, has_supervisor, sweep
 from ballast.sandbox.jars import ensure_jars
-from ballast.sandbox.java import Java, OnLine, java_for
+from ballast.sandbox.java import Java, java_for
 from ballast.sandbox.ports import free_ports
 from ballast.sandbox.readiness import wait_for_brokers
 from ballast.sandbox.security import Guard, create_scram_users, new_users
@@ -54,7 +54,7 @@ class Sandbox:
         *,
         folder: Path | None = None,
         owned: bool = True,
-        on_line: OnLine = lambda _: None,
+        on_line: ShowLine = lambda _: None,
     ) -> Self:
         """Start a cluster and wait until every broker serves.
 
@@ -74,7 +74,7 @@ class Sandbox:
         raise AssertionError("unreachable")
 
     @classmethod
-    def _start(cls, spec: SandboxSpec, folder: Path, *, owned: bool, on_line: OnLine) -> Self:
+    def _start(cls, spec: SandboxSpec, folder: Path, *, owned: bool, on_line: ShowLine) -> Self:
         try:
             sandbox = cls._lay_out(spec, folder, on_line)
             start_supervisor(folder, owner=os.getpid())
@@ -92,7 +92,7 @@ class Sandbox:
         return sandbox
 
     @classmethod
-    def _lay_out(cls, spec: SandboxSpec, folder: Path, on_line: OnLine) -> Self:
+    def _lay_out(cls, spec: SandboxSpec, folder: Path, on_line: ShowLine) -> Self:
         java = java_for(spec.kafka_version, on_line=on_line)
         jars = ensure_jars(f"kafka-{spec.kafka_version}", on_line=on_line)
         zookeeper = spec.mode == "zookeeper"

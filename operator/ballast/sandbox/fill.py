@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ballast.core.wording import ShowLine
 from ballast.errors import Unavailable, UsageError
-from ballast.sandbox.java import OnLine
 
 if TYPE_CHECKING:
     from ballast.sandbox.cluster import Sandbox
@@ -121,7 +121,7 @@ def records_per_partition(filling: Filling) -> list[int]:
     return [round(records * weight / sum(weights)) for weight in weights]
 
 
-def fill(sandbox: Sandbox, filling: Filling, *, on_line: OnLine = lambda _: None) -> None:
+def fill(sandbox: Sandbox, filling: Filling, *, on_line: ShowLine = lambda _: None) -> None:
     """Create the topics and write the data; returns when every topic is served and every record acknowledged."""
     alive = [broker for broker, runs in sandbox.running().items() if runs]
     plan = assignments(filling, alive, {broker: sandbox.spec.rack_of(broker) for broker in alive})

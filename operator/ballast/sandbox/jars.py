@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ballast.core.wording import ShowLine
 from ballast.errors import UsageError
 from ballast.sandbox.folders import cache_root, hold_lock
-from ballast.sandbox.java import LOCKS, OnLine
+from ballast.sandbox.java import LOCKS
 from ballast.sandbox.repository import download
 
 TOOLS: Final = "kafka-tools-4.3.1"
@@ -75,7 +76,7 @@ def jar_folder(name: str) -> Path:
     return cache_root() / "jars" / name
 
 
-def ensure_jars(name: str, *, on_line: OnLine = lambda _: None) -> tuple[Path, ...]:
+def ensure_jars(name: str, *, on_line: ShowLine = lambda _: None) -> tuple[Path, ...]:
     """Every jar of a lock, verified; fetches what is missing or broken and nothing else.
 
     Raises ``Unavailable`` when the fetching failed, ``UsageError`` when something else came than the lock names.
@@ -109,7 +110,7 @@ def _is_sound(path: Path, jar: Jar) -> bool:
         return False
 
 
-def _fetch(wanted: list[Jar], folder: Path, on_line: OnLine) -> None:
+def _fetch(wanted: list[Jar], folder: Path, on_line: ShowLine) -> None:
     """Fetch into a scratch folder; a file takes its name when it is the one that the lock names."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch-") as scratch:
         by_path = {jar.path: jar for jar in wanted}

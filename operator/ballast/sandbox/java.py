@@ -9,12 +9,13 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from ballast.core.wording import ShowLine
 from ballast.errors import UsageError
 from ballast.sandbox.folders import cache_root, hold_lock
 
@@ -33,8 +34,6 @@ for word in "$@"; do
 done
 exec {java} "${{kept[@]}}"
 """
-
-OnLine = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Java:
         return (f"-Djavax.net.ssl.trustStore={CA_STORE}",) if CA_STORE.exists() else ()
 
 
-def ensure_java(*, at_least: int = 17, at_most: int | None = None, on_line: OnLine = lambda _: None) -> Java:
+def ensure_java(*, at_least: int = 17, at_most: int | None = None, on_line: ShowLine = lambda _: None) -> Java:
     """The machine's Java of a fitting version, else one brought as a wheel (once, hashes checked)."""
     for home in _homes():
         major = _major(home)
@@ -64,7 +63,7 @@ def ensure_java(*, at_least: int = 17, at_most: int | None = None, on_line: OnLi
     return _bring(11 if at_most is not None and at_most < 17 else 25, on_line)
 
 
-def java_for(version: str, *, on_line: OnLine = lambda _: None) -> Java:
+def java_for(version: str, *, on_line: ShowLine = lambda _: None) -> Java:
     """The Java that a Kafka version runs on: before 3.0 it must not be newer than 11."""
     return (
         ensure_java(at_least=11, at_most=11, on_line=on_line)
@@ -73,7 +72,7 @@ def java_for(version: str, *, on_line: OnLine = lambda _: None) -> Java:
     )
 
 
-def ensure_java_home_for_spark(*, on_line: OnLine = lambda _: None) -> Path:
+def ensure_java_home_for_spark(*, on_line: ShowLine = lambda _: None) -> Path:
     """A JAVA_HOME that PySpark can run on.
 
     Spark asks for the module ``jdk.incubator.vector``, which a Java out of a wheel does not have; such a one gets a home of
@@ -125,12 +124,12 @@ def _major(home: Path) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def wheel_java(major: int, *, on_line: OnLine = lambda _: None) -> Java:
+def wheel_java(major: int, *, on_line: ShowLine = lambda _: None) -> Java:
     """A Java out of its wheel, whatever the machine has: one folder with all of it."""
     return _bring(major, on_line)
 
 
-def _bring(major: int, on_line: OnLine) -> Java:
+def _bring(major: int, on_line: ShowLine) -> Java:
     """Install the locked wheel of a Java into its own environment, unless a complete one is there."""
     folder = cache_root() / f"java-{major}"
     with hold_lock(cache_root() / f".java-{major}.lock"):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from ballast.core.wording import ShowLine
 from ballast.sandbox.cluster import Sandbox
 from ballast.sandbox.folders import cache_root, hold_lock
 from ballast.sandbox.jars import ensure_jars
-from ballast.sandbox.java import OnLine, java_for
+from ballast.sandbox.java import java_for
 from ballast.sandbox.spec import NEWEST, SandboxSpec
 from ballast.sandbox.warm import archive_path
 
 OLDEST_JAVA_WITH_ARCHIVES = 13
 
 
-def prepare(version: str = NEWEST, *, on_line: OnLine = lambda _: None) -> None:
+def prepare(version: str = NEWEST, *, on_line: ShowLine = lambda _: None) -> None:
     """Java, verified jars, first records and a class archive for one Kafka version; what is there already is kept."""
     java = java_for(version, on_line=on_line)
     ensure_jars(f"kafka-{version}", on_line=on_line)

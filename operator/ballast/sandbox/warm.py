@@ -12,17 +12,18 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from ballast.core.wording import ShowLine
 from ballast.errors import Unavailable
 from ballast.sandbox import layout
 from ballast.sandbox.folders import cache_root, hold_lock
-from ballast.sandbox.java import Java, OnLine
+from ballast.sandbox.java import Java
 from ballast.sandbox.spec import FIRST_CONTROLLER
 
 CHECKPOINT: Final = "bootstrap.checkpoint"
 FORMAT_LIMIT_S: Final = 120
 
 
-def first_records(version: str, java: Java, jars: tuple[Path, ...], *, on_line: OnLine) -> bytes:
+def first_records(version: str, java: Java, jars: tuple[Path, ...], *, on_line: ShowLine) -> bytes:
     """What Kafka's storage tool puts into a new metadata log dir; made by that tool, once per version."""
     kept = cache_root() / "checkpoints" / f"kafka-{version}.checkpoint"
     with hold_lock(cache_root() / f".checkpoint-{version}.lock"):

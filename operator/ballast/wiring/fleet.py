@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ import yaml
 from ballast.adapters.samples.load_model import read_load_model
 from ballast.core.cluster import ClusterState
 from ballast.core.what_if import Member, Traffic
-from ballast.core.wording import human_many, human_names
+from ballast.core.wording import ShowLine, human_many, human_names
 from ballast.errors import BallastError, UsageError
 from ballast.pipeline.fleet_store import Contact, append_snapshots, record_contacts
 from ballast.pipeline.policy import show_master
@@ -79,7 +79,7 @@ def _entry(row: Any, path: Path) -> Entry:
 
 
 def collect(
-    entries: list[Entry], store: str, *, timeout_s: float, on_line: Callable[[str], None]
+    entries: list[Entry], store: str, *, timeout_s: float, on_line: ShowLine
 ) -> tuple[list[Member], Mapping[str, BallastError]]:
     """Read every cluster side by side and append what answered; what did not is named, and the others are kept."""
 
@@ -154,9 +154,7 @@ def traffic_of(state: ClusterState, store: str) -> tuple[Traffic | None, str]:
     return Traffic(loads.bytes_in_per_s, loads.bytes_out_per_s, np.rint(known)), " ".join(lacks)
 
 
-def plan_fleet(
-    store: str, scenarios: tuple[str, ...], *, spark: SparkPolicy, jars: Jars, on_line: Callable[[str], None]
-) -> int:
+def plan_fleet(store: str, scenarios: tuple[str, ...], *, spark: SparkPolicy, jars: Jars, on_line: ShowLine) -> int:
     """Plan the fleet on Spark; returns how many rows the fleet plan has."""
     require_pyspark()
     # These import PySpark, which is an extra.

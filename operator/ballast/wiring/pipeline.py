@@ -13,6 +13,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
+from ballast.core.wording import ShowLine
 from ballast.pipeline.buckets import jar_locks, with_bucket
 from ballast.pipeline.policy import PipelinePolicy, show_master
 from ballast.pipeline.schemas import LOAD_MODEL
@@ -58,7 +59,7 @@ def run_pipeline(
     spark: SparkPolicy,
     jars: Jars,
     maintenance: bool,
-    on_line: Callable[[str], None],
+    on_line: ShowLine,
 ) -> RunReport:
     """Bring the tables of a store up to date; with ``maintenance``, forget what is old as well."""
     require_pyspark()

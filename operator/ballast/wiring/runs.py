@@ -7,7 +7,7 @@ import secrets
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -15,6 +15,7 @@ from typing import Final
 from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
+from ballast.core.wording import ShowLine
 from ballast.errors import BallastError, Fenced, Refused, UsageError
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Listener, RunResult
@@ -105,7 +106,7 @@ def open_writer(
     lock_wait_s: float = 20.0,
     take_over: bool = False,
     is_follower: bool = False,
-    on_line: Callable[[str], None] | None = None,
+    on_line: ShowLine | None = None,
 ) -> Iterator[Writer]:
     """Become the writer for as long as the block lasts; raises ``LockHeld`` naming who is.
 

@@ -138,7 +138,7 @@ class LeaderPolicy:
         if self.recovered_percentage is not None and given is not None and self.recovered_percentage > given:
             raise ValueError("recovered_percentage must not be above imbalance_percentage")
 
-    def leave(self, imbalance_percentage: float) -> float:
+    def recovery_percentage(self, imbalance_percentage: float) -> float:
         """The level at or below which an imbalanced broker is well again, in percent."""
         if self.recovered_percentage is None:
             return imbalance_percentage / 2

@@ -40,7 +40,7 @@ class LeaderCheck:
         policy, now_s = self.policy.now.leaders, self.clock.monotonic_s()
         limit = imbalance_percentage(state, policy.imbalance_percentage)
         leaders = imbalance(state, limit.value)
-        self.hysteresis = self.hysteresis.see(leaders, policy.leave(limit.value), now_s)
+        self.hysteresis = self.hysteresis.see(leaders, policy.recovery_percentage(limit.value), now_s)
         imbalanced = sorted(self.hysteresis.since_s)
         if not imbalanced:
             self.proposals.withdraw(ActionKind.ELECTIONS)

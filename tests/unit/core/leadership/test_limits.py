@@ -92,6 +92,6 @@ def test_elect_takes_the_brokers_over_the_percentage(given: float | None, percen
 
 def test_a_broker_is_never_well_above_the_percentage_in_force() -> None:
     """The cluster's own percentage may be below the level that the settings give."""
-    assert LeaderPolicy().leave(30) == 15
-    assert LeaderPolicy(recovered_percentage=20).leave(30) == 20
-    assert LeaderPolicy(recovered_percentage=20).leave(10) == 10
+    assert LeaderPolicy().recovery_percentage(30) == 15
+    assert LeaderPolicy(recovered_percentage=20).recovery_percentage(30) == 20
+    assert LeaderPolicy(recovered_percentage=20).recovery_percentage(10) == 10

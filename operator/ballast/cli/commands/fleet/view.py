@@ -11,7 +11,7 @@ from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_co
 from ballast.core.cluster import STORAGE_ERROR
 from ballast.core.plan.log_dirs import NAMED
 from ballast.core.what_if import BALANCE
-from ballast.core.wording import human_log_dir_error, human_many, human_plan_status
+from ballast.core.wording import ShowLine, human_log_dir_error, human_many, human_plan_status
 
 if TYPE_CHECKING:
     from ballast.pipeline.fleet_store import Contact, FleetReport
@@ -44,7 +44,7 @@ def document(report: FleetReport) -> documents.FleetReport:
     )
 
 
-def show(report: FleetReport, on_line: Callable[[str], None]) -> None:
+def show(report: FleetReport, on_line: ShowLine) -> None:
     """A line for each cluster; what a cluster that does not answer was like when it was last read."""
     balance = sorted((r for r in report.plans if r["scenario"] == BALANCE), key=lambda r: (*risk(r), r["name"]))
     figures = {r["name"]: r for r in balance}

@@ -17,6 +17,7 @@ from ballast.core.plan import ANY_LOG_DIR
 from ballast.core.stock import report
 from ballast.core.stock.files import ReassignmentEntry, parse_reassignment
 from ballast.core.stock.generate import shown_log_dirs
+from ballast.core.wording import ShowLine
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState, TopicPartition
@@ -154,7 +155,7 @@ def refusals(
 class StartWatch:
     """Listens until every move of the run has begun or ended."""
 
-    def __init__(self, on_line: Callable[[str], None]) -> None:
+    def __init__(self, on_line: ShowLine) -> None:
         self._on_line = on_line
         self.leave: Callable[[], None] = lambda: None
         self.waiting: set[TopicPartition] = set()

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ballast.core.compiled import library_path
+from ballast.core.wording import ShowLine
 from ballast.errors import Incomplete
 from ballast.sandbox import Sandbox, SandboxSpec
 from ballast.sandbox.current_sandbox import new_current_folder
 from ballast.sandbox.fill import Filling, assignments, fill
-from ballast.sandbox.java import OnLine
 from ballast.sandbox.prepare import prepare
 from ballast.sandbox.readiness import wait_until_in_sync
 
@@ -75,7 +75,7 @@ def run(*, keep: bool) -> None:
         )
 
 
-def _show_all(sandbox: Sandbox, compiled_by_now: Callable[[], object], *, keep: bool, on_line: OnLine) -> None:
+def _show_all(sandbox: Sandbox, compiled_by_now: Callable[[], object], *, keep: bool, on_line: ShowLine) -> None:
     def restart(broker: int) -> None:
         on_line(f"restarting broker {broker}")
         sandbox.stop_broker(broker)
