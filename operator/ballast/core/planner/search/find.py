@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,8 @@ def find(question: Question, asked: Problem, problem: Problem) -> Found:
             freed = _with_room_freed(question, asked, problem)
         if freed is not None and freed.in_order and _meets_more(asked, freed.after, placed[0].load):
             return freed
-    found = _finish(question, asked, problem, *placed)
+    placement = _shorten(question, asked, _finish(question, asked, problem, *placed))
+    found = _with_moves(question, asked, placement)
     if freed is not None and _meets_more(asked, freed.after, found.after):
         return replace(found, later=find_missed(asked, found.after) & ~find_missed(asked, freed.after))
     return found
@@ -55,7 +56,10 @@ def _descents(question: Question, asked: Problem, problem: Problem) -> Iterator[
 
 
 def _with_room_freed(question: Question, asked: Problem, problem: Problem) -> Found:
-    """The best placement where disks have the room that its own moves free; its moves in an order in which each fits, if there is one."""
+    """The best placement where disks have the room that its own moves free; its moves in an order in which each fits, if there is one.
+
+    What has no order is no plan, and is not made quicker to reach.
+    """
     state, policy = question.state, question.policy
     held = World.of(asked, policy).held
     stuck: frozenset[int] = frozenset()
@@ -63,18 +67,32 @@ def _with_room_freed(question: Question, asked: Problem, problem: Problem) -> Fo
     for _ in range(ORDERS):
         looser = with_room_freed(state, asked, stuck), with_room_freed(state, problem, stuck)
         *_, placed = _descents(question, *looser)
-        tried.append(_finish(question, *looser, *placed))
+        placement = _finish(question, *looser, *placed)
+        tried.append(_with_moves(question, looser[0], placement))
         if policy.at_once:
             break
         order = in_order(state, asked, held, tried[-1].moves)
         if not order.stuck:
-            return replace(tried[-1], moves=order.moves, in_order=True)
+            quick = _with_moves(question, looser[0], _shorten(question, looser[0], placement))
+            tried[-1] = replace(tried[-1], moves=order.moves, in_order=True)
+            order = in_order(state, asked, held, quick.moves)
+            if not order.stuck:
+                return replace(quick, moves=order.moves, in_order=True)
         stuck |= order.stuck
-    return tried[0]
+    return next((found for found in tried if found.in_order), tried[0])
 
 
-def _finish(question: Question, asked: Problem, problem: Problem, world: World, unplaced: Flags) -> Found:
-    """The placement made better a few brokers at a time, and quicker to reach."""
+class _Placement(NamedTuple):
+    """Where everything goes, as good as the search makes it."""
+
+    world: World
+    unplaced: Flags
+    whole: bool
+    """The search did not end at its limit of work."""
+
+
+def _finish(question: Question, asked: Problem, problem: Problem, world: World, unplaced: Flags) -> _Placement:
+    """The placement made better a few brokers at a time; the one before where it is not worth its moves."""
     intent, policy = question.intent, question.policy
     before, whole = loads_before(asked), True
     start = World.of(problem, policy)
@@ -87,10 +105,21 @@ def _finish(question: Question, asked: Problem, problem: Problem, world: World, 
     if isinstance(intent, Balance | Leaders) and (worse or not worth) and optional:
         # Nearer to the ranges that can be reached is no reason to go further from those asked for.
         world, unplaced = start, np.zeros(len(world.cur), np.bool_)
-    unlike = is_balance and not is_uniform(asked)
+    return _Placement(world, unplaced, whole)
+
+
+def _shorten(question: Question, asked: Problem, placement: _Placement) -> _Placement:
+    """The same, quicker to reach."""
+    world = _place(placement.world.problem, question.policy, placement.world.cur)
+    unlike = isinstance(question.intent, Balance) and not is_uniform(asked)
     shorten(world, asked, _senders(question.state), unlike=unlike, seed=question.seed)
-    moves, after = moves_of(question, asked, world.cur)
-    return Found(world, moves, after, unplaced, ended_early=not whole)
+    return placement._replace(world=world)
+
+
+def _with_moves(question: Question, asked: Problem, placement: _Placement) -> Found:
+    """The placement with the moves that lead there."""
+    moves, after = moves_of(question, asked, placement.world.cur)
+    return Found(placement.world, moves, after, placement.unplaced, ended_early=not placement.whole)
 
 
 def _meets_more(asked: Problem, load: Ints, other: Ints) -> bool:
@@ -144,7 +173,13 @@ def _senders(state: ClusterState) -> SmallInts:
 
 def _refine(world: World, problem: Problem, policy: PlannerPolicy, seed: int) -> tuple[World, bool]:
     """The same placement, made better a few brokers at a time; False where that ended at its limit of work."""
-    better = World.of(problem, policy)
-    better.place(world.cur)
+    better = _place(problem, policy, world.cur)
     whole = refine(better, seed=seed)
     return better, whole
+
+
+def _place(problem: Problem, policy: PlannerPolicy, cur: SmallInts) -> World:
+    """A world of its own with this placement."""
+    world = World.of(problem, policy)
+    world.place(cur)
+    return world

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,10 @@ from ballast.core.plan import Move, Plan
 from ballast.core.planner import Balance, Loads, PlannerPolicy, plan
 from ballast.core.planner.checker.checker import check
 from ballast.core.planner.problem.problem import Problem, problem_of
+from ballast.core.planner.problem.question import Question
 from ballast.core.planner.problem.scope import scope_of
+from ballast.core.planner.search import find as search
+from ballast.core.planner.search.found import Found
 from ballast.core.planner.search.freed_room import Order, in_order, waits_for_room, with_room_freed
 from ballast.core.planner.search.world import World
 
@@ -140,6 +144,33 @@ def test_the_checker_walks_the_moves_in_their_order(made: Plan) -> None:
     assert findings(full_disks(), made) == set()
     assert findings(full_disks(), replace(made, moves=made.moves[::-1])) == {"disk"}
     assert findings(full_disks(), replace(made, in_order=False)) == {"disk"}
+
+
+def find_with(orders: list[bool], monkeypatch: pytest.MonkeyPatch) -> tuple[Found, int]:
+    """What the search finds where moves have an order as these say, then never; and how often a placement was made quicker to reach."""
+    state, left, shortened = full_disks(), iter(orders), []
+
+    def order_as_told(*given: Any) -> Order:
+        return in_order(*given) if next(left, False) else Order((), frozenset({1}))
+
+    monkeypatch.setattr(search, "in_order", order_as_told)
+    monkeypatch.setattr(search, "shorten", lambda *_, **__: shortened.append(1))
+    asked = asked_of(state)
+    question = Question(state, Balance(), Loads.from_state(state), POLICY, 0)
+    return search.find(question, asked, asked), len(shortened)
+
+
+def test_what_has_no_order_is_not_made_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no plan: only the one with room for all moves at once is."""
+    found, shortened = find_with([], monkeypatch)
+    assert (found.in_order, shortened) == (False, 1)
+
+
+def test_a_plan_that_loses_its_order_by_being_made_quicker_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every range is met in an order that was found before, where no further search finds another."""
+    found, _ = find_with([True, False], monkeypatch)
+    assert found.in_order
+    assert walk(full_disks(), found.moves)
 
 
 def test_a_plan_for_a_tool_that_starts_all_at_once_frees_no_room_for_itself() -> None:
