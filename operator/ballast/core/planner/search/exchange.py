@@ -66,17 +66,17 @@ def _exchange(ordered: Sorted, sides: Sides, seed: int) -> None:
     w, brokers = ordered.world, len(ordered.world.problem.ids)
     more, idle = np.zeros(2 * brokers + 1, np.int64), 0
     priced, exchanges = w, Exchanges(w)
+    before = w.held - w.arrived_bytes()
     work, copied = sides.work(w), w.copied
     for n in range(min(ROUNDS, max(SLOTS // len(w.cur), 1))):
         busy = work > sides.most
         busy[:brokers] = False
         dearer = np.minimum(more + busy, 2 * DEARER)
         if (dearer != more).any():
-            more, priced = dearer, _dearer(w, dearer[sides.sends])
+            more, priced = dearer, _dearer(w, dearer[sides.sends], before)
             exchanges = Exchanges(priced)
         for slots, (partners, samples) in ((_sent(priced, sides, busy), OF_BUSY), (_away(priced), OF_ALL)):
             exchanges.scan(slots, partners=partners, samples=samples, seed=seed + n)
-        w.cur[...] = priced.cur
         now = sides.work(w), w.copied
         gains = (work.max() - now[0].max()) * LEAST > work.max(), (copied - now[1]) * LEAST > copied
         work, copied = now
@@ -96,11 +96,10 @@ def _sent(world: World, sides: Sides, busy: Flags) -> SmallInts:
     return copies[busy[sides.sends[world.row[copies]]]]
 
 
-def _dearer(world: World, more: Ints) -> World:
-    """The same with sizes larger by so many parts; on each disk there is as much room as before."""
-    p, policy = world.problem, PlannerPolicy()
+def _dearer(world: World, more: Ints, before: Ints) -> World:
+    """The same placement, which changes with this one, with sizes larger by so many parts; ``before`` is what disks hold without copies."""
+    p = world.problem
     dearer = replace(p, size=p.size + p.size * more // DEARER)
-    held = World.of(dearer, policy).held - World.of(p, policy).held
-    out = World.of(replace(dearer, room=np.where(p.room < FREE, p.room + held, FREE)), policy)
-    out.place(world.cur)
+    out = replace(world, problem=dearer, budget=world.budget.copy())
+    out.held = before + out.arrived_bytes()
     return out
