@@ -68,36 +68,49 @@ def in_order(state: ClusterState, problem: Problem, held: Ints, moves: tuple[Mov
 
     ``held`` are the scaled bytes of each broker before.  Among equals the order given stands.
     """
-    size = {m.name: int(problem.size[state.index[m.name]]) for m in moves}
     frees = dict(zip(problem.ids.tolist(), _frees(state).tolist(), strict=True))
     free = dict(zip(problem.ids.tolist(), (problem.room - held).tolist(), strict=True))
     coming: Counter[int] = Counter()
-    for m in moves:
-        coming.update(dict.fromkeys(m.adding, size[m.name]))
-    out: list[Move] = []
-    left = list(moves)
+    left = [_Waiting(n, int(problem.size[state.index[m.name]]), m.adding, m.removing) for n, m in enumerate(moves)]
+    for m in left:
+        for b in m.adding:
+            coming[b] += m.size
+    out: list[int] = []
     while left:
         scarce = {b for b, more in coming.items() if more > free[b]}
         for among in (
             # What only makes room, then what makes some where it is lacking, then whatever fits.
-            [m for m in left if not scarce.intersection(m.adding)],
-            [m for m in left if scarce.intersection(m.removing)],
+            (m for m in left if scarce.isdisjoint(m.adding)),
+            (m for m in left if not scarce.isdisjoint(m.removing)),
             left,
         ):
             begun = len(out)
             for m in among:
-                if all(size[m.name] <= free[b] for b in m.adding):
-                    for b, change in (*((b, -1) for b in m.adding), *((b, 1) for b in m.removing if frees[b])):
-                        free[b] += change * size[m.name]
-                    coming.subtract(dict.fromkeys(m.adding, size[m.name]))
-                    out.append(m)
+                if all(m.size <= free[b] for b in m.adding):
+                    for b in m.adding:
+                        free[b] -= m.size
+                        coming[b] -= m.size
+                    for b in m.removing:
+                        free[b] += m.size if frees[b] else 0
+                    out.append(m.place)
             if len(out) > begun:
                 break
         else:
-            return Order(tuple(out), frozenset(b for m in left for b in m.adding if size[m.name] > free[b]))
-        gone = {m.name for m in out[begun:]}
-        left = [m for m in left if m.name not in gone]
-    return Order(tuple(out), frozenset())
+            stuck = frozenset(b for m in left for b in m.adding if m.size > free[b])
+            return Order(tuple([moves[n] for n in out]), stuck)
+        gone = set(out[begun:])
+        left = [m for m in left if m.place not in gone]
+    return Order(tuple([moves[n] for n in out]), frozenset())
+
+
+class _Waiting(NamedTuple):
+    """A move that has no place in the order yet."""
+
+    place: int
+    """Its place among the moves given."""
+    size: int
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
 
 
 def _frees(state: ClusterState) -> Flags:
