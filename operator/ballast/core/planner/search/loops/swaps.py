@@ -15,7 +15,6 @@ from ballast.core.planner.search.loops.arrays import Arrays
 from ballast.core.planner.search.loops.kernels import (
     copy_cost,
     crosses,
-    excess,
     excess_of,
     excesses,
     fits,
@@ -26,14 +25,24 @@ from ballast.core.planner.search.loops.kernels import (
 
 
 @part
-def pair_gain(
-    load: Any, low: Any, high: Any, a: int, b: int, off: int, least: int, cost_a: Any, p: int, cost_b: Any, q: int
-) -> int:
-    """Excess removed when p's replica goes from a to b and q's from b to a, which are ``off`` now; not looked at further once it is ``least`` at most."""
-    gain = off
+def find_ends(load: Any, low: Any, high: Any, a: int, b: int, cost: Any, p: int, ends: Any) -> None:
+    """Write down what a replica on b may load a broker with, so that a and b are inside their bands once p's replica on a has its place.
+
+    By resource the most and the least for a, then for b.  Nothing changes them while b's replicas are looked at.
+    """
     for k in range(load.shape[1]):
-        d = cost_b[q, k] - cost_a[p, k]
-        gain -= excess(load[a, k] + d, low[a, k], high[a, k]) + excess(load[b, k] - d, low[b, k], high[b, k])
+        left, joined = load[a, k] - cost[p, k], load[b, k] + cost[p, k]
+        ends[k, 0], ends[k, 1] = high[a, k] - left, low[a, k] - left
+        ends[k, 2], ends[k, 3] = joined - low[b, k], joined - high[b, k]
+
+
+@part
+def pair_gain(ends: Any, off: int, least: int, costs: Any, at: int) -> int:
+    """Excess removed by the exchange with this replica, at two brokers that are ``off`` now; not looked at further once it is ``least`` at most."""
+    gain = off
+    for k in range(len(ends)):
+        more = costs[at, k]
+        gain -= max(more - ends[k, 0], ends[k, 1] - more, 0) + max(more - ends[k, 2], ends[k, 3] - more, 0)
         if gain <= least:
             break
     return gain
@@ -43,7 +52,7 @@ def pair_gain(
 def breaks_pair(
     world: Arrays, load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: int, cost_b: Any, q: int
 ) -> bool:
-    """Does the exchange of ``pair_gain`` cross a hard limit?"""
+    """Does the exchange of p's replica on a with q's on b cross a hard limit?"""
     hard = world.hard
     for k in range(load.shape[1]):
         d = cost_b[q, k] - cost_a[p, k]
@@ -81,6 +90,7 @@ def best_mate(
     mates: Any,
     costs: Any,
     sizes: Any,
+    ends: Any,
     samples: int,
     offset: int,
     price: int,
@@ -88,7 +98,7 @@ def best_mate(
 ) -> tuple[int, int]:
     """The best of some of broker b's replicas to change places with this slot's, and its score; -1 for none.
 
-    ``costs`` and ``sizes`` are what each of these loads b with, side by side: nearly all are refused by them alone.
+    ``costs`` and ``sizes`` are what each of these loads b with, side by side: nearly all are refused by them alone.  ``ends`` is written.
     """
     start, cur, row = world.start, world.cur, world.row
     gives, movable, budget = world.gives, world.movable, world.budget
@@ -99,6 +109,7 @@ def best_mate(
     tries = min(len(mates), samples)
     # The broker's replicas lie in the order of their sizes: strides try every size.
     stride = len(mates) // tries
+    find_ends(load, low, high, a, b, cost_a, p, ends)
     best, best_score = -1, 0
     at = offset - stride
     for _ in range(tries):
@@ -106,7 +117,7 @@ def best_mate(
         if at >= len(mates):
             at -= len(mates)
         least = best_score + worth(price, to_b - sizes[at])
-        gain = pair_gain(load, low, high, a, b, off, least, cost_a, p, costs, at)
+        gain = pair_gain(ends, off, least, costs, at)
         if gain <= least:
             continue
         other = mates[at]
@@ -155,6 +166,7 @@ def swap_scan(
     draw = np.uint64(seed * 2 + 1)
     off = excesses(load, low, high)
     by_cost, by_size = np.empty((len(by_slot), load.shape[1]), np.int64), np.zeros(len(by_slot), np.int64)
+    ends = np.empty((load.shape[1], 4), np.int64)
     changed = 0
     for n in range(len(slots)):
         slot = slots[n]
@@ -204,6 +216,7 @@ def swap_scan(
                 mates,
                 costs,
                 sizes,
+                ends,
                 samples,
                 offset,
                 price,
