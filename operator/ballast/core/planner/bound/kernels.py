@@ -119,20 +119,28 @@ def cost_of(table: Any, at: int, cost: Any, p: int) -> int:
 
 @part
 def offer(
-    world: Partitions, prices: Any, cost: Any, p: int, options: Options, most: int, leading: bool, best: Any, who: Any
+    partitions: Partitions,
+    prices: Any,
+    cost: Any,
+    p: int,
+    options: Options,
+    most: int,
+    leading: bool,
+    best: Any,
+    who: Any,
 ) -> None:
     """By group the cheapest broker for one replica of p: a home at its price, another also at that of the copy.
 
     Groups where no new broker can be below ``most`` keep their homes alone.
     """
-    old_start, old, group_of = world.old_start, world.old, options.group_of
+    old_start, old, group_of = partitions.old_start, partitions.old, options.group_of
     kept_start, kept = options.kept_start, options.kept
-    copy = world.size[p] * SCALE
+    copy = partitions.size[p] * SCALE
     for g in range(len(best)):
         best[g], who[g] = BARRED, -1
     for i in range(old_start[p], old_start[p + 1]):
         b = old[i]
-        if not world.gone[i] and (not leading or world.leads[b] or i == old_start[p]):
+        if not partitions.gone[i] and (not leading or partitions.leads[b] or i == old_start[p]):
             price = cost_of(prices, b, cost, p)
             if price < best[group_of[b]]:
                 best[group_of[b]], who[group_of[b]] = price, b
@@ -183,31 +191,31 @@ def choose(best_f: Any, best_l: Any, factor: int, top: Any) -> tuple[int, int]:
 
 
 @part
-def at_home(world: Partitions, prices: Any, lead: Any, follow: Any, p: int, placement: Any, bounds: Any) -> int:
+def at_home(partitions: Partitions, prices: Any, lead: Any, follow: Any, p: int, placement: Any, bounds: Any) -> int:
     """Place p at its homes as cheaply as their order allows; ``bounds`` gets the dearest home of a follower and a leader.
 
     Returns ``BARRED`` and bounds at ``BARRED`` where its homes cannot serve as they are.
     """
-    start, old, group = world.start, world.old, world.group
-    first = world.old_start[p]
+    start, old, group = partitions.start, partitions.old, partitions.group
+    first = partitions.old_start[p]
     factor = start[p + 1] - start[p]
     bounds[0], bounds[1] = BARRED, BARRED
-    if world.old_start[p + 1] - first != factor:
+    if partitions.old_start[p + 1] - first != factor:
         return BARRED
     all_follow, dear_f, dear_l, best, leader = 0, -BARRED, -BARRED, BARRED, -1
     every = True
     for i in range(first, first + factor):
         b = old[i]
-        if world.gone[i]:
+        if partitions.gone[i]:
             return BARRED
-        if world.kind[p] == APART:
+        if partitions.kind[p] == APART:
             for j in range(first, i):
                 if group[old[j]] == group[b]:
                     return BARRED
         f, le = cost_of(prices, b, follow, p), cost_of(prices, b, lead, p)
         all_follow += f
         dear_f = max(dear_f, f)
-        if world.leads[b] or i == first:
+        if partitions.leads[b] or i == first:
             dear_l = max(dear_l, le)
             if le - f < best:
                 best, leader = le - f, i
@@ -225,21 +233,21 @@ def at_home(world: Partitions, prices: Any, lead: Any, follow: Any, p: int, plac
 
 
 @part
-def stay(world: Partitions, prices: Any, lead: Any, follow: Any, p: int, placement: Any) -> int:
+def stay(partitions: Partitions, prices: Any, lead: Any, follow: Any, p: int, placement: Any) -> int:
     """The cost of a partition that must stay."""
-    start, old_start = world.start, world.old_start
+    start, old_start = partitions.start, partitions.old_start
     total = 0
     for j in range(min(start[p + 1] - start[p], old_start[p + 1] - old_start[p])):
-        b = world.old[old_start[p] + j]
+        b = partitions.old[old_start[p] + j]
         placement[start[p] + j] = b
         total += cost_of(prices, b, lead if j == 0 else follow, p)
     return total
 
 
 @part
-def free(world: Partitions, prices: Any, lead: Any, follow: Any, p: int) -> int:
+def free(partitions: Partitions, prices: Any, lead: Any, follow: Any, p: int) -> int:
     """Less than this the partition cannot cost, wherever its replicas are, and if some are nowhere."""
-    followers = world.start[p + 1] - world.start[p] - 1
+    followers = partitions.start[p + 1] - partitions.start[p] - 1
     leader, follower = 0, 0
     for b in range(len(prices)):
         leader = min(leader, cost_of(prices, b, lead, p))
@@ -250,14 +258,14 @@ def free(world: Partitions, prices: Any, lead: Any, follow: Any, p: int) -> int:
 
 @kernel
 def place_all(
-    world: Partitions, prices: Any, lead: Any, follow: Any, racks: Any, singles: Any, scratch: Any, placement: Any
+    partitions: Partitions, prices: Any, lead: Any, follow: Any, racks: Any, singles: Any, scratch: Any, placement: Any
 ) -> tuple[int, int]:
     """Place every partition where it is cheapest; returns the sum of the costs in two words.
 
     ``racks`` and ``singles`` are the options of followers and of leaders, where racks and where brokers are kept apart;
     ``scratch`` is memory as large as the groups.
     """
-    start, size, kind = world.start, world.size, world.kind
+    start, size, kind = partitions.start, partitions.size, partitions.kind
     high, low = 0, 0
     bounds = np.zeros(2, np.int64)
     for p in range(len(start) - 1):
@@ -267,14 +275,14 @@ def place_all(
         for i in range(start[p], start[p + 1]):
             placement[i] = -1
         if kind[p] == CLOSED:
-            cost = stay(world, prices, lead, follow, p, placement)
+            cost = stay(partitions, prices, lead, follow, p, placement)
         elif kind[p] == ANYWHERE:
-            cost = free(world, prices, lead, follow, p)
+            cost = free(partitions, prices, lead, follow, p)
         else:
             as_follower, as_leader = racks if kind[p] == APART else singles
             last = len(as_follower.floor) - 1
             copy = size[p] * SCALE
-            cost = at_home(world, prices, lead, follow, p, placement, bounds)
+            cost = at_home(partitions, prices, lead, follow, p, placement, bounds)
             near_f = copy + cost_of(as_follower.floor, last, follow, p) < bounds[0]
             near_l = copy + cost_of(as_leader.floor, last, lead, p) < bounds[1]
             if near_f or near_l:
@@ -285,11 +293,11 @@ def place_all(
                     scratch[3],
                     scratch[4],
                 )
-                offer(world, prices, follow, p, as_follower, bounds[0], False, best_f, who_f)
-                offer(world, prices, lead, p, as_leader, bounds[1], True, best_l, who_l)
+                offer(partitions, prices, follow, p, as_follower, bounds[0], False, best_f, who_f)
+                offer(partitions, prices, lead, p, as_leader, bounds[1], True, best_l, who_l)
                 leader, cost = choose(best_f, best_l, factor, top)
                 if leader < 0:
-                    cost = free(world, prices, lead, follow, p)
+                    cost = free(partitions, prices, lead, follow, p)
                     for i in range(start[p], start[p + 1]):
                         placement[i] = -1
                 else:

@@ -147,10 +147,10 @@ class _Shortening:
 
     def _replace_at(self, slot: int, home: int) -> bool:
         p, w = self.world.problem, self.world
-        mates = self.order[self.begins[home] : self.begins[home + 1]]
-        mates = _sample(mates[(w.cur[mates] == home) & p.scope.open_rows[w.row[mates]]])
+        candidates = self.order[self.begins[home] : self.begins[home + 1]]
+        candidates = _sample(candidates[(w.cur[candidates] == home) & p.scope.open_rows[w.row[candidates]]])
         mate = relief.best_stand_in(
-            self.arrays, self.costs, self.work, self.bounds, self.sends, mates, slot, home, int(self.more)
+            self.arrays, self.costs, self.work, self.bounds, self.sends, candidates, slot, home, int(self.more)
         )
         return mate >= 0 and self._carry_out((slot, home), (mate, int(w.cur[slot])))
 

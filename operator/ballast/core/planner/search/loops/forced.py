@@ -12,7 +12,7 @@ from ballast.core.planner.search.loops.kernels import NONE, add_gain, fits, put
 
 @kernel
 def place_forced(
-    world: Arrays,
+    arrays: Arrays,
     load: Any,
     lead: Any,
     follow: Any,
@@ -27,9 +27,9 @@ def place_forced(
 
     Where replicas may ``roam``, so must a leader that its topic's rules do not want, once no follower may take over.
     """
-    start, cur, row, rack, size = world.start, world.cur, world.row, world.rack, world.size
-    gives, movable, budget, masks = world.gives, world.movable, world.budget, world.masks
-    leave, unlead, rack_limit = world.leave, world.unlead, world.rack_limit
+    start, cur, row, rack, size = arrays.start, arrays.cur, arrays.row, arrays.rack, arrays.size
+    gives, movable, budget, masks = arrays.gives, arrays.movable, arrays.budget, arrays.masks
+    leave, unlead, rack_limit = arrays.leave, arrays.unlead, arrays.rack_limit
     placed = 0
     for slot in range(len(cur)):
         p = row[slot]
@@ -53,9 +53,9 @@ def place_forced(
                 continue
         best = -1
         if budget[0] >= size[p] and budget[1] >= 1:
-            best = best_place(world, load, lead, follow, low, high, slot, near)
+            best = best_place(arrays, load, lead, follow, low, high, slot, near)
         if best >= 0:
-            put(world, load, lead, follow, slot, best)
+            put(arrays, load, lead, follow, slot, best)
             placed += 1
         elif source < 0 or not must_step_down:
             unplaced[slot] = True
@@ -63,10 +63,10 @@ def place_forced(
 
 
 @part
-def best_place(world: Arrays, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, near: Any) -> int:
+def best_place(arrays: Arrays, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, near: Any) -> int:
     """The broker that a replica which cannot stay serves best; of equals, the emptiest; -1 where none may have it."""
-    p, source = world.row[slot], world.cur[slot]
-    cost = lead if slot == world.start[p] else follow
+    p, source = arrays.row[slot], arrays.cur[slot]
+    cost = lead if slot == arrays.start[p] else follow
     best, best_gain, best_fill = -1, NONE, 0
     for n in range(len(near)):
         target = near[n]
@@ -78,16 +78,16 @@ def best_place(world: Arrays, load: Any, lead: Any, follow: Any, low: Any, high:
         fill = 0
         for k in range(load.shape[1]):
             fill += load[target, k] >> 8
-        if (gain > best_gain or fill < best_fill) and fits(world, p, slot, target):
+        if (gain > best_gain or fill < best_fill) and fits(arrays, p, slot, target):
             best, best_gain, best_fill = target, gain, fill
     return best
 
 
 @kernel
-def thin_out(world: Arrays, load: Any, lead: Any, follow: Any, low: Any, high: Any, near: Any) -> int:
+def thin_out(arrays: Arrays, load: Any, lead: Any, follow: Any, low: Any, high: Any, near: Any) -> int:
     """Move replicas, the smallest first, off brokers that hold more of a topic than its rule allows."""
-    cur, row, size, counted, tally = world.cur, world.row, world.size, world.counted, world.tally
-    gives, movable, budget = world.gives, world.movable, world.budget
+    cur, row, size, counted, tally = arrays.cur, arrays.row, arrays.size, arrays.counted, arrays.tally
+    gives, movable, budget = arrays.gives, arrays.movable, arrays.budget
     most = tally[:, tally.shape[1] - 1]
     placed = 0
     for slot in range(len(cur) - 1, -1, -1):
@@ -96,8 +96,8 @@ def thin_out(world: Arrays, load: Any, lead: Any, follow: Any, low: Any, high: A
         if topic < 0 or source < 0 or not movable[p] or not gives[source] or tally[topic, source] <= most[topic]:
             continue
         if budget[0] >= size[p] and budget[1] >= 1:
-            best = best_place(world, load, lead, follow, low, high, slot, near)
+            best = best_place(arrays, load, lead, follow, low, high, slot, near)
             if best >= 0:
-                put(world, load, lead, follow, slot, best)
+                put(arrays, load, lead, follow, slot, best)
                 placed += 1
     return placed

@@ -102,23 +102,23 @@ def arrival_gain(load: Any, low: Any, high: Any, broker: int, off: int, least: i
 
 
 @part
-def is_home(world: Arrays, p: int, broker: int) -> bool:
+def is_home(arrays: Arrays, p: int, broker: int) -> bool:
     """Had the broker a replica of the partition before?"""
-    home: bool = contains(world.old, world.old_start[p], world.old_start[p + 1], broker)
+    home: bool = contains(arrays.old, arrays.old_start[p], arrays.old_start[p + 1], broker)
     return home
 
 
 @part
-def may_lead(world: Arrays, p: int, broker: int) -> bool:
+def may_lead(arrays: Arrays, p: int, broker: int) -> bool:
     """May the broker be preferred leader?  Who led before may go on, unless it must give leadership up."""
-    at = world.masks[p] + broker
-    return world.leads[at] or (not world.unlead[at] and world.old[world.old_start[p]] == broker)
+    at = arrays.masks[p] + broker
+    return arrays.leads[at] or (not arrays.unlead[at] and arrays.old[arrays.old_start[p]] == broker)
 
 
 @part
-def count_racks(world: Arrays, p: int, without: int) -> int:
+def count_racks(arrays: Arrays, p: int, without: int) -> int:
     """Racks that hold the partition, but for the replica in one slot."""
-    start, cur, rack = world.start, world.cur, world.rack
+    start, cur, rack = arrays.start, arrays.cur, arrays.rack
     count = 0
     for i in range(start[p], start[p + 1]):
         if i == without or cur[i] < 0:
@@ -132,17 +132,17 @@ def count_racks(world: Arrays, p: int, without: int) -> int:
 
 
 @part
-def fits(world: Arrays, p: int, slot: int, broker: int) -> bool:
+def fits(arrays: Arrays, p: int, slot: int, broker: int) -> bool:
     """May this slot's replica sit on the broker: its topic's rules, no twin there, room in its rack and on its disk?"""
-    start, cur, rack = world.start, world.cur, world.rack
-    masks = world.masks[p]
-    at_home = is_home(world, p, broker) and not world.leave[masks + broker]
-    if not world.takes[masks + broker] and not at_home:
+    start, cur, rack = arrays.start, arrays.cur, arrays.rack
+    masks = arrays.masks[p]
+    at_home = is_home(arrays, p, broker) and not arrays.leave[masks + broker]
+    if not arrays.takes[masks + broker] and not at_home:
         return False
     # Nearly all partitions are of the first class, which has no rules.
-    if masks > 0 and is_full(world.counted, world.tally, p, broker):
+    if masks > 0 and is_full(arrays.counted, arrays.tally, p, broker):
         return False
-    if slot == start[p] and not may_lead(world, p, broker):
+    if slot == start[p] and not may_lead(arrays, p, broker):
         return False
     same = 0
     for i in range(start[p], start[p + 1]):
@@ -152,15 +152,15 @@ def fits(world: Arrays, p: int, slot: int, broker: int) -> bool:
                 return False
             if other >= 0 and rack[other] == rack[broker]:
                 same += 1
-    if same >= world.rack_limit[p] or (same > 0 and count_racks(world, p, slot) < world.rack_least[p]):
+    if same >= arrays.rack_limit[p] or (same > 0 and count_racks(arrays, p, slot) < arrays.rack_least[p]):
         return False
-    return at_home or world.held[broker] + world.size[p] <= world.room[broker]
+    return at_home or arrays.held[broker] + arrays.size[p] <= arrays.room[broker]
 
 
 @part
-def breaks(world: Arrays, load: Any, low: Any, high: Any, broker: int, cost: Any, p: int, sign: int) -> bool:
+def breaks(arrays: Arrays, load: Any, low: Any, high: Any, broker: int, cost: Any, p: int, sign: int) -> bool:
     """Does this change of the broker's load cross the end of a range that is a hard limit?"""
-    hard = world.hard
+    hard = arrays.hard
     for k in range(load.shape[1]):
         if hard[broker, k] and crosses(hard[broker, k], load[broker, k], sign * cost[p, k], low, high, broker, k):
             return True
@@ -184,38 +184,38 @@ def is_full(counted: Any, tally: Any, p: int, broker: int) -> bool:
 
 
 @part
-def copy_cost(world: Arrays, p: int, source: int, target: int) -> int:
+def copy_cost(arrays: Arrays, p: int, source: int, target: int) -> int:
     """Scaled bytes that this change adds to the plan; negative when a replica returns to its broker."""
     cost = 0
-    if not is_home(world, p, target):
-        cost += world.size[p]
-    if source >= 0 and not is_home(world, p, source):
-        cost -= world.size[p]
+    if not is_home(arrays, p, target):
+        cost += arrays.size[p]
+    if source >= 0 and not is_home(arrays, p, source):
+        cost -= arrays.size[p]
     return cost
 
 
 @part
-def put(world: Arrays, load: Any, lead: Any, follow: Any, slot: int, target: int) -> None:
+def put(arrays: Arrays, load: Any, lead: Any, follow: Any, slot: int, target: int) -> None:
     """Move the slot's replica and keep every sum."""
-    cur, held, budget, tally = world.cur, world.held, world.budget, world.tally
-    p = world.row[slot]
-    source, size = cur[slot], world.size[p]
-    topic = world.counted[p]
+    cur, held, budget, tally = arrays.cur, arrays.held, arrays.budget, arrays.tally
+    p = arrays.row[slot]
+    source, size = cur[slot], arrays.size[p]
+    topic = arrays.counted[p]
     if topic >= 0:
         tally[topic, target] += 1
         if source >= 0:
             tally[topic, source] -= 1
-    leader = slot == world.start[p]
+    leader = slot == arrays.start[p]
     for k in range(load.shape[1]):
         v = lead[p, k] if leader else follow[p, k]
         if source >= 0:
             load[source, k] -= v
         load[target, k] += v
-    if not is_home(world, p, target):
+    if not is_home(arrays, p, target):
         held[target] += size
         budget[0] -= size
         budget[1] -= 1
-    if source >= 0 and not is_home(world, p, source):
+    if source >= 0 and not is_home(arrays, p, source):
         held[source] -= size
         budget[0] += size
         budget[1] += 1
@@ -230,7 +230,7 @@ def worth(price: int, size: int) -> int:
 
 @part
 def best_target(
-    world: Arrays,
+    arrays: Arrays,
     load: Any,
     lead: Any,
     follow: Any,
@@ -243,13 +243,13 @@ def best_target(
     window: Any,
 ) -> int:
     """The best broker for this slot among the candidates and the homes; -1 where staying is as good.  Each broker is ``off`` now."""
-    old_start, old = world.old_start, world.old
-    p = world.row[slot]
-    source = world.cur[slot]
-    cost = lead if slot == world.start[p] else follow
+    old_start, old = arrays.old_start, arrays.old
+    p = arrays.row[slot]
+    source = arrays.cur[slot]
+    cost = lead if slot == arrays.start[p] else follow
     given = 0
     if source >= 0:
-        if breaks(world, load, low, high, source, cost, p, -1):
+        if breaks(arrays, load, low, high, source, cost, p, -1):
             return -1
         given = add_gain(load, low, high, source, cost, p, -1)
     best, best_score = -1, 0 if source >= 0 else NONE
@@ -266,19 +266,19 @@ def best_target(
             target = old[old_start[p] + j - count]
         if target == source:
             continue
-        price_of_copy = worth(price, copy_cost(world, p, source, target))
+        price_of_copy = worth(price, copy_cost(arrays, p, source, target))
         least = best_score + price_of_copy - given
         gain = arrival_gain(load, low, high, target, off[target], least, cost, p)
-        if gain <= least or not fits(world, p, slot, target):
+        if gain <= least or not fits(arrays, p, slot, target):
             continue
-        if not breaks(world, load, low, high, target, cost, p, 1):
+        if not breaks(arrays, load, low, high, target, cost, p, 1):
             best, best_score = target, given + gain - price_of_copy
     return best
 
 
 @kernel
 def sweep(
-    world: Arrays,
+    arrays: Arrays,
     load: Any,
     lead: Any,
     follow: Any,
@@ -294,8 +294,8 @@ def sweep(
 
     The candidates of class c are ``near[near_start[c]:near_start[c + 1]]``.
     """
-    start, cur, row, size = world.start, world.cur, world.row, world.size
-    gives, movable, budget, masks = world.gives, world.movable, world.budget, world.masks
+    start, cur, row, size = arrays.start, arrays.cur, arrays.row, arrays.size
+    gives, movable, budget, masks = arrays.gives, arrays.movable, arrays.budget, arrays.masks
     resources = load.shape[1]
     most = np.zeros(resources, np.int64)
     for n in range(len(near)):
@@ -319,7 +319,7 @@ def sweep(
         p = row[slot]
         if not movable[p]:
             continue
-        if is_home(world, p, source):
+        if is_home(arrays, p, source):
             # Where no broker has too much and none too little, no move from here repairs anything.
             if not (roam and gives[source] and (scarce or over[source])):
                 continue
@@ -336,9 +336,9 @@ def sweep(
         options = everyone if c == 0 else near[near_start[c] : near_start[c + 1]]
         window[0] = turn if c == 0 else turn % max(len(options), 1)
         window[1] = min(width, len(options))
-        target = best_target(world, load, lead, follow, low, high, off, slot, price, options, window)
+        target = best_target(arrays, load, lead, follow, low, high, off, slot, price, options, window)
         if target >= 0:
-            put(world, load, lead, follow, slot, target)
+            put(arrays, load, lead, follow, slot, target)
             over[target], off[target] = is_over(load, high, target), excess_of(load, low, high, target)
             if source >= 0:
                 over[source], off[source] = is_over(load, high, source), excess_of(load, low, high, source)
@@ -348,11 +348,11 @@ def sweep(
 
 @kernel
 def shift_leaders(
-    world: Arrays, load: Any, lead: Any, follow: Any, low: Any, high: Any, rows: Any, leader_change_cost: int
+    arrays: Arrays, load: Any, lead: Any, follow: Any, low: Any, high: Any, rows: Any, leader_change_cost: int
 ) -> int:
     """Offer every partition a better leader among its replicas; costs no byte, only its cost for each change from before."""
-    start, cur, old_start, old = world.start, world.cur, world.old_start, world.old
-    unlead, gives, masks = world.unlead, world.gives, world.masks
+    start, cur, old_start, old = arrays.start, arrays.cur, arrays.old_start, arrays.old
+    unlead, gives, masks = arrays.unlead, arrays.gives, arrays.masks
     changed = 0
     out = np.zeros((len(load), 2), np.bool_)
     for b in range(len(load)):
@@ -382,9 +382,9 @@ def shift_leaders(
             given += excess(x, low[leader, k], high[leader, k]) - excess(x - d, low[leader, k], high[leader, k])
         for slot in range(first + 1, start[p + 1]):
             b = cur[slot]
-            if b < 0 or not may_lead(world, p, b):
+            if b < 0 or not may_lead(arrays, p, b):
                 continue
-            if best_score > NONE and breaks_order(world, load, low, high, leader, b, lead, follow, p):
+            if best_score > NONE and breaks_order(arrays, load, low, high, leader, b, lead, follow, p):
                 continue
             score = given
             for k in range(load.shape[1]):
@@ -396,7 +396,7 @@ def shift_leaders(
                 best, best_score = slot, score
         if best >= 0:
             heir = cur[best]
-            hand_over(world, load, lead, follow, p, best)
+            hand_over(arrays, load, lead, follow, p, best)
             for b in (leader, heir):
                 out[b, 0] = is_under(load, low, b)
                 out[b, 1] = is_over(load, high, b)
@@ -406,10 +406,10 @@ def shift_leaders(
 
 @part
 def breaks_order(
-    world: Arrays, load: Any, low: Any, high: Any, leader: int, heir: int, lead: Any, follow: Any, p: int
+    arrays: Arrays, load: Any, low: Any, high: Any, leader: int, heir: int, lead: Any, follow: Any, p: int
 ) -> bool:
     """Does handing p's leadership over cross a hard limit at either end?"""
-    hard = world.hard
+    hard = arrays.hard
     for k in range(load.shape[1]):
         d = lead[p, k] - follow[p, k]
         if hard[leader, k] and crosses(hard[leader, k], load[leader, k], -d, low, high, leader, k):
@@ -420,9 +420,9 @@ def breaks_order(
 
 
 @part
-def hand_over(world: Arrays, load: Any, lead: Any, follow: Any, p: int, slot: int) -> None:
+def hand_over(arrays: Arrays, load: Any, lead: Any, follow: Any, p: int, slot: int) -> None:
     """Make the replica in this slot the preferred leader; the two change places."""
-    cur, first = world.cur, world.start[p]
+    cur, first = arrays.cur, arrays.start[p]
     a, b = cur[first], cur[slot]
     for k in range(load.shape[1]):
         d = lead[p, k] - follow[p, k]

@@ -39,12 +39,12 @@ def keeps_ranges(load: Any, low: Any, high: Any, broker: int, gets: Any, p: int,
 
 
 @kernel
-def best_taker(world: Arrays, costs: Any, work: Any, bounds: Any, takers: Any, slot: int) -> int:
+def best_taker(arrays: Arrays, costs: Any, work: Any, bounds: Any, takers: Any, slot: int) -> int:
     """The broker that the copy goes to instead; -1 where there is none."""
     load, lead, follow, low, high = costs
-    p, here = world.row[slot], world.cur[slot]
-    size = world.size[p]
-    cost = lead if slot == world.start[p] else follow
+    p, here = arrays.row[slot], arrays.cur[slot]
+    size = arrays.size[p]
+    cost = lead if slot == arrays.start[p] else follow
     nothing = np.zeros((1, load.shape[1]), np.int64)
     best, most_relief = -1, bounds[1]
     if not keeps_ranges(load, low, high, here, nothing, 0, cost, p):
@@ -52,56 +52,56 @@ def best_taker(world: Arrays, costs: Any, work: Any, bounds: Any, takers: Any, s
     relieved = relief(work, bounds[0], here, -size)
     for target in takers:
         score = relieved + relief(work, bounds[0], target, size)
-        if score <= most_relief or target == here or is_home(world, p, target):
+        if score <= most_relief or target == here or is_home(arrays, p, target):
             continue
-        if keeps_ranges(load, low, high, target, cost, p, nothing, 0) and fits(world, p, slot, target):
+        if keeps_ranges(load, low, high, target, cost, p, nothing, 0) and fits(arrays, p, slot, target):
             best, most_relief = target, score
     return best
 
 
 @kernel
-def best_swap(world: Arrays, costs: Any, work: Any, bounds: Any, mates: Any, slot: int) -> int:
+def best_swap(arrays: Arrays, costs: Any, work: Any, bounds: Any, candidates: Any, slot: int) -> int:
     """The copy that changes destinations with this one; -1 where there is none."""
-    start, cur, row, size = world.start, world.cur, world.row, world.size
+    start, cur, row, size = arrays.start, arrays.cur, arrays.row, arrays.size
     load, lead, follow, low, high = costs
     p, here = row[slot], cur[slot]
     cost = lead if slot == start[p] else follow
     best, most_relief = -1, bounds[1]
-    for mate in mates:
-        q, there = row[mate], cur[mate]
+    for candidate in candidates:
+        q, there = row[candidate], cur[candidate]
         less = size[p] - size[q]
         if less <= 0 or there == here or q == p:
             continue
         score = relief(work, bounds[0], here, -less) + relief(work, bounds[0], there, less)
         if score <= most_relief:
             continue
-        other = lead if mate == start[q] else follow
+        other = lead if candidate == start[q] else follow
         # Written out here: as a function that takes the tuples it would cost three times as much.
         if (
             keeps_ranges(load, low, high, here, other, q, cost, p)
             and keeps_ranges(load, low, high, there, cost, p, other, q)
-            and fits(world, p, slot, there)
-            and fits(world, q, mate, here)
+            and fits(arrays, p, slot, there)
+            and fits(arrays, q, candidate, here)
         ):
-            best, most_relief = mate, score
+            best, most_relief = candidate, score
     return best
 
 
 @kernel
 def best_stand_in(
-    world: Arrays, costs: Any, work: Any, bounds: Any, sends: Any, mates: Any, slot: int, home: int, more: int
+    arrays: Arrays, costs: Any, work: Any, bounds: Any, sends: Any, candidates: Any, slot: int, home: int, more: int
 ) -> int:
     """The replica at home that is copied instead of this one, which stays; -1 where there is none.
 
     ``sends`` is by partition where in ``work`` its leader's sending is, ``more`` how many bytes more may be copied.
     """
-    start, cur, row, size = world.start, world.cur, world.row, world.size
+    start, cur, row, size = arrays.start, arrays.cur, arrays.row, arrays.size
     load, lead, follow, low, high = costs
     p, here, most = row[slot], cur[slot], bounds[0]
     cost = lead if slot == start[p] else follow
     best, most_relief = -1, bounds[1]
-    for mate in mates:
-        q = row[mate]
+    for candidate in candidates:
+        q = row[candidate]
         added = size[q] - size[p]
         if added > more or q == p:
             continue
@@ -112,13 +112,13 @@ def best_stand_in(
             score += relief(work, most, sends[p], -size[p]) + relief(work, most, sends[q], size[q])
         if score <= most_relief:
             continue
-        other = lead if mate == start[q] else follow
+        other = lead if candidate == start[q] else follow
         # Written out, as above.
         if (
             keeps_ranges(load, low, high, here, other, q, cost, p)
             and keeps_ranges(load, low, high, home, cost, p, other, q)
-            and fits(world, p, slot, home)
-            and fits(world, q, mate, here)
+            and fits(arrays, p, slot, home)
+            and fits(arrays, q, candidate, here)
         ):
-            best, most_relief = mate, score
+            best, most_relief = candidate, score
     return best

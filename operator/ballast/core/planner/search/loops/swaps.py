@@ -26,7 +26,7 @@ from ballast.core.planner.search.loops.kernels import (
 
 @part
 def find_ends(load: Any, low: Any, high: Any, a: int, b: int, cost: Any, p: int, ends: Any) -> None:
-    """Write down what a replica on b may load a broker with, so that a and b are inside their bands once p's replica on a has its place.
+    """Write down what a replica on b may load a broker with, so that a and b are inside their ranges once p's replica on a has its place.
 
     By resource the most and the least for a, then for b.  Nothing changes them while b's replicas are looked at.
     """
@@ -50,10 +50,10 @@ def pair_gain(ends: Any, off: int, least: int, costs: Any, at: int) -> int:
 
 @part
 def breaks_pair(
-    world: Arrays, load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: int, cost_b: Any, q: int
+    arrays: Arrays, load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: int, cost_b: Any, q: int
 ) -> bool:
     """Does the exchange of p's replica on a with q's on b cross a hard limit?"""
-    hard = world.hard
+    hard = arrays.hard
     for k in range(load.shape[1]):
         d = cost_b[q, k] - cost_a[p, k]
         if hard[a, k] and crosses(hard[a, k], load[a, k], d, low, high, a, k):
@@ -64,21 +64,21 @@ def breaks_pair(
 
 
 @part
-def tell(world: Arrays, lead: Any, follow: Any, slots: Any, costs: Any, sizes: Any) -> None:
+def write_costs(arrays: Arrays, lead: Any, follow: Any, slots: Any, costs: Any, sizes: Any) -> None:
     """Write down what these slots load their broker with, once: no exchange changes that, and every size is at least 1."""
     if sizes[0] > 0:
         return
     for n in range(len(slots)):
-        p = world.row[slots[n]]
-        cost = lead if slots[n] == world.start[p] else follow
+        p = arrays.row[slots[n]]
+        cost = lead if slots[n] == arrays.start[p] else follow
         for k in range(costs.shape[1]):
             costs[n, k] = cost[p, k]
-        sizes[n] = world.size[p]
+        sizes[n] = arrays.size[p]
 
 
 @part
-def best_mate(
-    world: Arrays,
+def best_exchange(
+    arrays: Arrays,
     load: Any,
     lead: Any,
     follow: Any,
@@ -87,7 +87,7 @@ def best_mate(
     slot: int,
     b: int,
     off: int,
-    mates: Any,
+    candidates: Any,
     costs: Any,
     sizes: Any,
     ends: Any,
@@ -100,45 +100,45 @@ def best_mate(
 
     ``costs`` and ``sizes`` are what each of these loads b with, side by side: nearly all are refused by them alone.  ``ends`` is written.
     """
-    start, cur, row = world.start, world.cur, world.row
-    gives, movable, budget = world.gives, world.movable, world.budget
+    start, cur, row = arrays.start, arrays.cur, arrays.row
+    gives, movable, budget = arrays.gives, arrays.movable, arrays.budget
     p = row[slot]
     a = cur[slot]
     cost_a = lead if slot == start[p] else follow
-    to_b = copy_cost(world, p, a, b)
-    tries = min(len(mates), samples)
+    to_b = copy_cost(arrays, p, a, b)
+    tries = min(len(candidates), samples)
     # The broker's replicas lie in the order of their sizes: strides try every size.
-    stride = len(mates) // tries
+    stride = len(candidates) // tries
     find_ends(load, low, high, a, b, cost_a, p, ends)
     best, best_score = -1, 0
     at = offset - stride
     for _ in range(tries):
         at += stride
-        if at >= len(mates):
-            at -= len(mates)
+        if at >= len(candidates):
+            at -= len(candidates)
         least = best_score + worth(price, to_b - sizes[at])
         gain = pair_gain(ends, off, least, costs, at)
         if gain <= least:
             continue
-        other = mates[at]
+        other = candidates[at]
         q = row[other]
         if cur[other] != b or q == p or not movable[q]:
             continue
         cost_b = lead if other == start[q] else follow
-        added = to_b + copy_cost(world, q, b, a)
+        added = to_b + copy_cost(arrays, q, b, a)
         score = gain - worth(price, added)
         if score <= best_score or added > budget[0]:
             continue
-        if not (roam and gives[b]) and is_home(world, q, b):
+        if not (roam and gives[b]) and is_home(arrays, q, b):
             continue
-        if fits(world, q, other, a) and not breaks_pair(world, load, low, high, a, b, cost_a, p, cost_b, q):
+        if fits(arrays, q, other, a) and not breaks_pair(arrays, load, low, high, a, b, cost_a, p, cost_b, q):
             best, best_score = other, score
     return best, best_score
 
 
 @kernel
 def swap_scan(
-    world: Arrays,
+    arrays: Arrays,
     load: Any,
     lead: Any,
     follow: Any,
@@ -161,8 +161,8 @@ def swap_scan(
     brokers drawn from ``seed``, among those that its class may be on; of each partner's replicas ``samples`` of all
     sizes are tried.
     """
-    cur, row, old_start, old = world.cur, world.row, world.old_start, world.old
-    gives, movable, masks = world.gives, world.movable, world.masks
+    cur, row, old_start, old = arrays.cur, arrays.row, arrays.old_start, arrays.old
+    gives, movable, masks = arrays.gives, arrays.movable, arrays.masks
     draw = np.uint64(seed * 2 + 1)
     off = excesses(load, low, high)
     by_cost, by_size = np.empty((len(by_slot), load.shape[1]), np.int64), np.zeros(len(by_slot), np.int64)
@@ -174,7 +174,7 @@ def swap_scan(
         if not movable[p]:
             continue
         a = cur[slot]
-        away = not is_home(world, p, a)
+        away = not is_home(arrays, p, a)
         if not away and not (roam and gives[a]):
             continue
         best, best_score = -1, 0
@@ -192,19 +192,19 @@ def swap_scan(
             else:
                 b = np.int64(draw % np.uint64(len(load)))
             here = by_start[b + 1] - by_start[b]
-            if b == a or here == 0 or not fits(world, p, slot, b):
+            if b == a or here == 0 or not fits(arrays, p, slot, b):
                 continue
             # No exchange repairs more than what is wrong at its two ends.
-            if not away and off[a] + off[b] <= worth(price, copy_cost(world, p, a, b)):
+            if not away and off[a] + off[b] <= worth(price, copy_cost(arrays, p, a, b)):
                 continue
             if price == 0 and off[a] + off[b] <= best_score:
                 continue
             run = slice(by_start[b], by_start[b + 1])
-            mates, costs, sizes = by_slot[run], by_cost[run], by_size[run]
-            tell(world, lead, follow, mates, costs, sizes)
+            candidates, costs, sizes = by_slot[run], by_cost[run], by_size[run]
+            write_costs(arrays, lead, follow, candidates, costs, sizes)
             offset = np.int64((draw >> np.uint64(20)) % np.uint64(here))
-            other, score = best_mate(
-                world,
+            other, score = best_exchange(
+                arrays,
                 load,
                 lead,
                 follow,
@@ -213,7 +213,7 @@ def swap_scan(
                 slot,
                 b,
                 off[a] + off[b],
-                mates,
+                candidates,
                 costs,
                 sizes,
                 ends,
@@ -226,8 +226,8 @@ def swap_scan(
                 best, best_score = other, score
         if best >= 0:
             target = cur[best]
-            put(world, load, lead, follow, slot, target)
-            put(world, load, lead, follow, best, a)
+            put(arrays, load, lead, follow, slot, target)
+            put(arrays, load, lead, follow, best, a)
             off[a] = excess_of(load, low, high, a)
             off[target] = excess_of(load, low, high, target)
             changed += 1
