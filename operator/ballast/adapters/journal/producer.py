@@ -7,9 +7,10 @@ a fatal error, is ``dead``: it never writes again, and another one has to be mad
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import confluent_kafka as ck
 
@@ -17,6 +18,9 @@ from ballast.adapters.journal.client_errors import FILE_HINT, translate, transla
 from ballast.adapters.kafka import librdkafka
 from ballast.errors import BallastError, Unavailable
 from ballast.ports.journal_codec import Entry
+
+LOOK_AFTER_S: Final = 1.0
+"""How long a commit is waited for before it is asked whether the topic is still there, again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +69,23 @@ def start_transactions(client: Mapping[str, Any], transactional_id: str, *, time
 class JournalProducer:
     """Writes transactions to the journal's topic, one after another."""
 
-    def __init__(self, client: ck.Producer, topic: str, *, timeout_s: float, committed: Committed) -> None:
+    def __init__(
+        self,
+        client: ck.Producer,
+        topic: str,
+        *,
+        timeout_s: float,
+        committed: Committed,
+        check_not_lost: Callable[[], None],
+    ) -> None:
         self.client = client
         self.dead = False
         """It ended with a fatal error."""
         self._topic = topic
         self._timeout_s = timeout_s
         self._committed = committed
+        self._check_not_lost = check_not_lost
+        """Asked while a commit does not end: to a topic that is gone none does, until all of its time is over."""
         self._unsettled: Transaction | None = None
         """The transaction whose commit timed out: whether it is in the journal is not known yet."""
         self._placed: list[int] = []
@@ -115,7 +129,7 @@ class JournalProducer:
         """Commit; a commit whose outcome is unknown is remembered and settled before anything else is written."""
         self._unsettled = transaction
         try:
-            self.client.commit_transaction(self._timeout_s)
+            self._wait_for_commit()
         except ck.KafkaException as failure:
             error, doing = failure.args[0], f"commit to {self._topic}"
             if error.retriable() and not error.fatal():
@@ -127,6 +141,21 @@ class JournalProducer:
         self._unsettled = None
         placed, self._placed = self._placed, []
         self._committed(transaction, placed)
+
+    def _wait_for_commit(self) -> None:
+        """Commit within the time that there is; raises ``JournalLost`` as soon as it is certain that the topic is not there."""
+        ends_s = time.monotonic() + self._timeout_s
+        while (left_s := ends_s - time.monotonic()) > LOOK_AFTER_S:
+            try:
+                self.client.commit_transaction(LOOK_AFTER_S)
+            except ck.KafkaException as failure:
+                error = failure.args[0]
+                if error.code() != ck.KafkaError._TIMED_OUT or not error.retriable() or error.fatal():  # noqa: SLF001
+                    raise
+                self._check_not_lost()
+            else:
+                return
+        self.client.commit_transaction(max(left_s, 0.0))
 
     def _abort_and_explain(self, error: ck.KafkaError, doing: str) -> BallastError:
         """Abort the transaction that failed like this; the error that says why.

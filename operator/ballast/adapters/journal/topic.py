@@ -339,7 +339,13 @@ class TopicJournal:
         the record that is written here.
         """
         client = start_transactions(self._client, self._transactional_id, timeout_s=self._timeout_s)
-        producer = JournalProducer(client, self._log.topic, timeout_s=self._timeout_s, committed=self._take_in)
+        producer = JournalProducer(
+            client,
+            self._log.topic,
+            timeout_s=self._timeout_s,
+            committed=self._take_in,
+            check_not_lost=self._log.check_not_lost,
+        )
         producer.write(Transaction(self._clock.monotonic_s(), ((FENCE_KEY, None),)))
         self._producer = producer
 

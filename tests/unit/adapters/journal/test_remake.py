@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import confluent_kafka as ck
 import pytest
 
 from ballast.adapters.journal import topic as journal_topic
@@ -49,6 +50,8 @@ class Topic:
         self.gone = 0
         self.unwritten = 0
         self.about_to_be_written: list[Entry] = []
+        self.hanging = 0
+        """For how many waits the next commit does not end; then it is known that the topic was deleted."""
         self.requests = Requests()
         self.clock = SimClock()
         self._at = 0
@@ -127,6 +130,11 @@ class Producer:
 
     def commit_transaction(self, _timeout_s: float) -> None:
         """All of it at once."""
+        if self._topic.hanging:
+            self._topic.hanging -= 1
+            if not self._topic.hanging:
+                self._topic.lose("deleted")
+            raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT, "the topic is gone", False, True))
         self._topic.entries += self._open
 
 
@@ -194,6 +202,17 @@ def test_a_remake_that_ends_half_way_is_due(journal: TopicJournal, topic: Topic)
     journal.remake()
     journal.append([Record("b", {})])
     assert stands(topic) == [*RECORDS, Record("b", {})]
+
+
+def test_a_holder_that_writes_while_it_is_deleted_notices_before_its_time_is_over(
+    journal: TopicJournal, topic: Topic
+) -> None:
+    """No commit to a topic that is gone ends, and a process that starts does not wait as long as one may take."""
+    topic.hanging = 3
+    with pytest.raises(JournalLost):
+        journal.append([Record("b", {})])
+    journal.remake()
+    assert stands(topic) == RECORDS
 
 
 @pytest.mark.parametrize("half_way", [False, True])
