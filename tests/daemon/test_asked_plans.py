@@ -260,10 +260,14 @@ def test_what_no_person_approved_waits_for_the_cool_down(leader: Rig) -> None:
         assert "started" in ask(leader, "approve", plan=shown.id)[0]
 
 
+@pytest.mark.parametrize("jumps_s", [0, -7200])
 def test_a_run_without_approval_waits_for_the_plan_that_a_user_asked_for(
-    context: Rig, world: SimWorld, clock: SimClock
+    context: Rig, world: SimWorld, clock: SimClock, jumps_s: int
 ) -> None:
-    """Who was told that a plan is ready finds it there when they press Approve; for ten minutes, and not for ever."""
+    """Who was told that a plan is ready finds it there when they press Approve; for ten minutes, and not for ever.
+
+    Nor for two hours more where the clock was ahead when the plan was made.
+    """
     world.add_broker(SimBroker(id=4, rack="a"))
     context.policy = DaemonPolicy(mode=Mode.AUTO)
     lead(context, JournalStore())
@@ -281,6 +285,7 @@ def test_a_run_without_approval_waits_for_the_plan_that_a_user_asked_for(
     assert not_led(world, 1) > 0
     # The user did not come back to it.
     clock.sleep(ASKED_WAITS_S)
+    clock.step(jumps_s)
     observe(context)
     check_leaders(context)
     act(context)

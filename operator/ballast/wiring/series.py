@@ -59,8 +59,11 @@ class StoredSeries:
 
     def keep(self) -> None:
         """Write what is new, once it is worth a commit; called where waiting for the store delays nothing else."""
-        figures = self._board.view.figures
-        fresh = [p for p in self._board.view.series if p.at_ms > self._kept_ms]
+        figures, points = self._board.view.figures, self._board.view.series
+        if points and points[-1].at_ms < self._kept_ms:
+            # The clock jumped back: what comes now is new all the same.
+            self._kept_ms = points[-1].at_ms - 1
+        fresh = [p for p in points if p.at_ms > self._kept_ms]
         if figures is None or len(fresh) < AT_ONCE:
             return
         if self._try("write", lambda: self._store.write(figures.cluster_id, fresh)):

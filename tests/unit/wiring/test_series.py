@@ -174,6 +174,22 @@ def test_a_store_that_is_away_is_told_until_it_is_back() -> None:
     assert tuple(store.points) == context.board.view.series
 
 
+def test_a_clock_that_was_ahead_costs_no_minute_of_now() -> None:
+    """What was noted while it was ahead is not shown as the newest for as long, and what comes afterwards is kept."""
+    clock, store = SimClock(start_ms=NOON_MS), Kept()
+    context = a_scene(clock)
+    charts = charts_of(context, store)
+    minutes(context, charts, AT_ONCE)
+    clock.step(7200)
+    minutes(context, charts, AT_ONCE)
+    clock.step(-7200)
+    minutes(context, charts, AT_ONCE)
+    shown = context.board.view.series
+    assert len(shown) == 2 * AT_ONCE
+    assert shown[-1].at_ms <= clock.now_ms()
+    assert set(shown) <= set(store.points)
+
+
 def test_a_bug_beside_the_charts_hurts_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     """It is told, counted, and logged with its traceback."""
     clock, store = SimClock(start_ms=NOON_MS), Kept()

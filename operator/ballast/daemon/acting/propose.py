@@ -350,7 +350,8 @@ class Proposals:
         asked = self.asked
         if asked is None or asked.request is None or proposal.kind is ActionKind.REPAIR or _approved(proposal):
             return ""
-        if self.clock.now_ms() - asked.plan.created_at_ms >= ASKED_WAITS_S * 1000:
+        # A clock that jumped back must not have it keep them from beginning for longer.
+        if not 0 <= self.clock.now_ms() - asked.plan.created_at_ms < ASKED_WAITS_S * 1000:
             return ""
         return f"{proposal.id} waits for {asked.id}, which {asked.request.by} asked for: {outline(proposal.plan)}."
 

@@ -40,7 +40,10 @@ class Series:
     def add(self, state: ClusterState, figures: Figures) -> bool:
         """Take a reading in, unless the newest point is too young; has anything changed?"""
         grown = self._take_earlier()
-        if self._own and figures.taken_at_ms - self.points[-1].at_ms < SPACING_MS - _EARLY_MS:
+        while self.points and self.points[-1].at_ms > figures.taken_at_ms:
+            # The clock was ahead: such a point would be the newest until that time has come.
+            self.points.pop()
+        if self._own and self.points and figures.taken_at_ms - self.points[-1].at_ms < SPACING_MS - _EARLY_MS:
             return grown
         measured = self.measured
         timely = measured is not None and abs(figures.taken_at_ms - measured[0]) <= MEASURED_MS
