@@ -181,9 +181,9 @@ class TopicLog:
         deadline = time.monotonic() + (self._timeout_s if whole else SETTLING_S)
         while True:
             stable = self._ask_again(self._last_stable)
-            is_old = stable < self._mark.end
-            if stable >= high_watermark and not is_old:
+            if stable >= max(high_watermark, self._mark.end):
                 return stable
+            is_old = high_watermark < self._mark.end
             if time.monotonic() > deadline:
                 if whole and is_old:
                     raise Unavailable(f"The leader of {self.topic} lacks its newest records.", hint=FILE_HINT)
@@ -192,9 +192,11 @@ class TopicLog:
                 if not is_old:
                     self._tell_open(stable)
                 return stable
-            if is_old:
+            if stable < self._mark.end:
                 self.check_not_lost()
                 self._begin_again()
+            if is_old:
+                high_watermark = self._ask_again(self._high_watermark)
             time.sleep(0.01)
 
     def _tell_open(self, stable: int) -> None:
