@@ -145,17 +145,18 @@ class JournalProducer:
     def _wait_for_commit(self) -> None:
         """Commit within the time that there is; raises ``JournalLost`` as soon as it is certain that the topic is not there."""
         ends_s = time.monotonic() + self._timeout_s
-        while (left_s := ends_s - time.monotonic()) > LOOK_AFTER_S:
+        while True:
+            left_s = max(ends_s - time.monotonic(), 0.0)
             try:
-                self.client.commit_transaction(LOOK_AFTER_S)
+                self.client.commit_transaction(min(left_s, LOOK_AFTER_S))
             except ck.KafkaException as failure:
                 error = failure.args[0]
-                if error.code() != ck.KafkaError._TIMED_OUT or not error.retriable() or error.fatal():  # noqa: SLF001
+                has_time = left_s > LOOK_AFTER_S and error.code() == ck.KafkaError._TIMED_OUT  # noqa: SLF001
+                if not has_time or not error.retriable() or error.fatal():
                     raise
-                self._check_not_lost()
             else:
                 return
-        self.client.commit_transaction(max(left_s, 0.0))
+            self._check_not_lost()
 
     def _abort_and_explain(self, error: ck.KafkaError, doing: str) -> BallastError:
         """Abort the transaction that failed like this; the error that says why.
