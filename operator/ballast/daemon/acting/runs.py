@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -117,12 +117,11 @@ class Runs:
         """A run of this kind began."""
         self.running = kind
         self.hold()
-        acts = self.acts.get(kind, Acts())
-        self._remember(kind, acts.add_start(now_ms, run), _Start(now_ms, run, acts.run))
+        self._remember(kind, lambda acts: (acts.add_start(now_ms, run), _Start(now_ms, run, acts.run)))
 
     def note_end(self, kind: ActionKind, now_ms: int) -> None:
         """A run of this kind is over."""
-        self._remember(kind, self.acts.get(kind, Acts()).add_end(now_ms), _End(now_ms))
+        self._remember(kind, lambda acts: (acts.add_end(now_ms), _End(now_ms)))
 
     def load_acts(self, records: Iterable[Record]) -> None:
         """Count by what the journal says, and by what it has still to be told."""
@@ -152,9 +151,10 @@ class Runs:
                     del self._unwritten[kind]
                     self._told = ""
 
-    def _remember(self, kind: ActionKind, acts: Acts, change: _Start | _End) -> None:
+    def _remember(self, kind: ActionKind, count: Callable[[Acts], tuple[Acts, _Start | _End]]) -> None:
         """In the journal too: a restart must not grant a second day's worth."""
         with self._writing:
+            acts, change = count(self.acts.get(kind, Acts()))
             self.acts = {**self.acts, kind: acts}
             self._unwritten[kind] = (*self._unwritten.get(kind, ()), change)
         self.write_acts()
