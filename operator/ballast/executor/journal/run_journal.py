@@ -1,6 +1,7 @@
 """A run's dealings with the journal: what of it is written down, and what is done when the journal fails.
 
-It may not take records, or be no longer the one that was written to.  Nothing is sent whose intent is not durable; meanwhile the moves in progress are still followed, and what is owed is known here.
+It may not take records, or be no longer the one that was written to.  Nothing is sent whose intent is not durable; meanwhile the moves in
+progress are still followed, and what is owed is known here.
 """
 
 from __future__ import annotations

@@ -131,8 +131,8 @@ class _Shortening:
     def _exchange(self, slot: int) -> bool:
         """Two copies change their destinations."""
         cur = self.world.cur
-        mate = relief.best_swap(self.arrays, self.costs, self.work, self.bounds, _sample(self.copies), slot)
-        return mate >= 0 and self._carry_out((slot, int(cur[mate])), (mate, int(cur[slot])))
+        found = relief.best_swap(self.arrays, self.costs, self.work, self.bounds, _sample(self.copies), slot)
+        return found >= 0 and self._carry_out((slot, int(cur[found])), (found, int(cur[slot])))
 
     def _replace(self, slot: int) -> bool:
         """The replica stays at home, and another of its broker goes instead."""
@@ -149,10 +149,10 @@ class _Shortening:
         p, w = self.world.problem, self.world
         candidates = self.order[self.begins[home] : self.begins[home + 1]]
         candidates = _sample(candidates[(w.cur[candidates] == home) & p.scope.open_rows[w.row[candidates]]])
-        mate = relief.best_stand_in(
+        found = relief.best_stand_in(
             self.arrays, self.costs, self.work, self.bounds, self.sends, candidates, slot, home, int(self.more)
         )
-        return mate >= 0 and self._carry_out((slot, home), (mate, int(w.cur[slot])))
+        return found >= 0 and self._carry_out((slot, home), (found, int(w.cur[slot])))
 
     def _carry_out(self, *parts: tuple[int, int]) -> bool:
         """Put each slot's replica where it goes."""

@@ -269,7 +269,7 @@ const pictured = (plan) => plan.resources.filter((r) => plan.brokers.length === 
 function drawPlans(s) {
   const plans = s.outage ? [] : s.plans;
   $("plans-card").hidden = plans.length === 0;
-  // Why a plan is blocked, which may count down, changes in its place below: a card drawn anew would close what the user has opened, and take the focus from a button.
+  // The reason that blocks a plan may change each second and is updated below: redrawing the card would close its details and lose the focus.
   draw("plans", [plans.map((p) => ({ ...p, blocked: Boolean(p.blocked) })), s.actionsEnabled], () => plans.map((plan) => [plan, pictured(plan)]).map(([plan, changed]) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
     h("h3", { title: plan.intent }, `${named(plan)} `, plan.pendingApproval ? chip("warn", "Pending approval") : plan.approvedBy ? chip("good", `Approved by ${plan.approvedBy}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
     h("p", { class: "facts" },
