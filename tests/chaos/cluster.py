@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from tests.chaos.proxy import ANYBODY
 from tests.leash import leashed
+from tests.ports import free_ports
 
 from ballast.sandbox import Sandbox
 from ballast.sandbox.layout import LOOPBACK, ZOOKEEPER, node_name
-from ballast.sandbox.ports import free_ports
 
 
 class ChaosSandbox(Sandbox):

@@ -11,9 +11,8 @@ from subprocess import DEVNULL, PIPE, Popen
 
 from tests.chaos.proxy import ANYBODY, CLIENTS, Door, Gates, Owners
 from tests.leash import leashed
+from tests.ports import free_ports
 from tests.waiting import PATIENCE_S
-
-from ballast.sandbox.ports import free_ports
 
 MOMENT_S = 0.3
 CONNECT = "import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); print('ready', flush=True); s.recv(1)"

@@ -11,12 +11,12 @@ from docker.errors import APIError
 from docker.types import DriverConfig, Mount
 from tests.containers.docker_host import DockerHost
 from tests.containers.image import JARS, JAVA, ensure_image, java_of
+from tests.ports import free_ports
 from tests.waiting import until
 
 from ballast.sandbox import SandboxSpec, layout
 from ballast.sandbox.jars import ensure_jars, read_lock
 from ballast.sandbox.java import Java, ensure_java
-from ballast.sandbox.ports import free_ports
 from ballast.sandbox.readiness import wait_for_brokers
 from ballast.sandbox.warm import first_records
 

@@ -18,11 +18,11 @@ from tests.containers.docker_host import DockerHost
 from tests.containers.image import JARS, JAVA, ensure_image
 from tests.containers.pod import NotUnderstood
 from tests.containers.test_pod import get, until
+from tests.ports import free_ports
 
 from ballast.sandbox import SandboxSpec, layout
 from ballast.sandbox.jars import ensure_jars, read_lock
 from ballast.sandbox.java import Java, ensure_java
-from ballast.sandbox.ports import free_ports
 from ballast.sandbox.warm import first_records
 
 pytestmark = [pytest.mark.containers, pytest.mark.kafka]

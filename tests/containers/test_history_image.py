@@ -15,10 +15,10 @@ from deltalake import DeltaTable
 from tests.chart.conftest import merged, one, render
 from tests.containers.pod import as_container, probe_url
 from tests.containers.test_pod import Run, get, objects_of, run, until, values
+from tests.ports import free_ports
 
 from ballast.adapters.samples.store import table_url
 from ballast.sandbox import Sandbox
-from ballast.sandbox.ports import free_ports
 
 pytestmark = [pytest.mark.containers, pytest.mark.kafka, pytest.mark.timeout(1200)]
 """The first test also waits for its image to be built."""

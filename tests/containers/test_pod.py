@@ -18,9 +18,9 @@ from tests import waiting
 from tests.chart.conftest import EVERYTHING, ROOT, one, render
 from tests.containers.docker_host import DockerHost
 from tests.containers.pod import NotUnderstood, Objects, as_container, probe_url
+from tests.ports import free_ports
 
 from ballast.sandbox import Sandbox
-from ballast.sandbox.ports import free_ports
 
 pytestmark = [pytest.mark.containers, pytest.mark.kafka, pytest.mark.timeout(1200)]
 """The first test also waits for its image to be built."""

@@ -20,11 +20,11 @@ import yaml
 from bootstrap.programs import path_of
 from tests.daemon.conftest import Running
 from tests.leash import leashed
+from tests.ports import free_ports
 from tests.waiting import becomes, until
 
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
 from ballast.daemon.metrics.catalog import CATALOG, page
-from ballast.sandbox.ports import free_ports
 
 pytestmark = pytest.mark.prometheus
 

@@ -21,6 +21,7 @@ from bootstrap.programs import path_of
 from deltalake import DeltaTable, write_deltalake
 from tests.daemon.test_prometheus import ask
 from tests.leash import leashed
+from tests.ports import free_ports
 from tests.spark.series import RECORD_BYTES, START_MS, Log, World
 from tests.waiting import until
 
@@ -33,7 +34,6 @@ from ballast.core.cluster import ClusterState
 from ballast.core.cluster.external_load import ExternalLoad
 from ballast.pipeline.schemas import LOAD_MODEL
 from ballast.ports.cluster import Offsets
-from ballast.sandbox.ports import free_ports
 from ballast.wiring.loads import HistoryPolicy, loads_from_history
 
 pytestmark = pytest.mark.prometheus

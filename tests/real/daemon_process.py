@@ -20,9 +20,8 @@ from typing import Any
 import yaml
 from tests import waiting
 from tests.leash import leashed
+from tests.ports import free_ports
 from tests.waiting import whole_lines
-
-from ballast.sandbox.ports import free_ports
 
 IMPATIENT: dict[str, Any] = {
     "intervals": {

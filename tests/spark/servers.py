@@ -17,9 +17,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from tests.ports import free_ports
 
 from ballast.pipeline.session import QUICK_JVM
-from ballast.sandbox.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 WATCHDOG = Path(__file__).with_name("watchdog.py")

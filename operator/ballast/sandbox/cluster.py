@@ -9,6 +9,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Collection, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self
@@ -19,7 +20,7 @@ from ballast.sandbox import layout
 from ballast.sandbox.folders import clusters_root, has_supervisor, sweep
 from ballast.sandbox.jars import ensure_jars
 from ballast.sandbox.java import Java, java_for
-from ballast.sandbox.ports import free_ports
+from ballast.sandbox.ports import hold_ports, port_of
 from ballast.sandbox.readiness import wait_for_brokers
 from ballast.sandbox.security import Guard, create_scram_users, new_users
 from ballast.sandbox.spec import SandboxSpec
@@ -76,8 +77,10 @@ class Sandbox:
     @classmethod
     def _start(cls, spec: SandboxSpec, folder: Path, *, owned: bool, on_line: ShowLine) -> Self:
         try:
-            sandbox = cls._lay_out(spec, folder, on_line)
-            start_supervisor(folder, owner=os.getpid())
+            with ExitStack() as stack:
+                holders = [stack.enter_context(holder) for holder in hold_ports(spec.port_count)]
+                sandbox = cls._lay_out(spec, folder, map(port_of, holders), on_line)
+                start_supervisor(folder, owner=os.getpid(), holders=holders)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -92,11 +95,10 @@ class Sandbox:
         return sandbox
 
     @classmethod
-    def _lay_out(cls, spec: SandboxSpec, folder: Path, on_line: ShowLine) -> Self:
+    def _lay_out(cls, spec: SandboxSpec, folder: Path, free: Iterator[int], on_line: ShowLine) -> Self:
         java = java_for(spec.kafka_version, on_line=on_line)
         jars = ensure_jars(f"kafka-{spec.kafka_version}", on_line=on_line)
         zookeeper = spec.mode == "zookeeper"
-        free = iter(free_ports(2 * spec.brokers + len(spec.controller_ids) + int(zookeeper)))
         ports = layout.Ports(
             brokers={broker: next(free) for broker in spec.broker_ids},
             controllers={node: next(free) for node in spec.controller_ids},

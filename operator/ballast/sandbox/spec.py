@@ -128,6 +128,12 @@ class SandboxSpec:
             return ()
         return tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + self.controllers))
 
+    @property
+    def port_count(self) -> int:
+        """On how many ports its nodes listen: guarded brokers on one more each, for themselves."""
+        listeners = 2 if self.security else 1
+        return listeners * self.brokers + len(self.controller_ids) + (self.mode == "zookeeper")
+
     def rack_of(self, broker: int) -> str | None:
         """The rack a broker stands in: brokers are dealt over the racks in turn."""
         return f"rack-{(broker - 1) % self.racks + 1}" if self.racks else None

@@ -10,6 +10,8 @@ Three nets, so that nothing survives a ``kill -9`` of any process: the kernel ki
 (PR_SET_PDEATHSIG), the supervisor watches its owner's pidfd, and a parent process does nothing but wait for the supervisor and
 remove the folder.  Should that parent be killed as well, the next sandbox sweeps the folder away.
 
+It inherits the sockets that hold its cluster's ports (``ballast.sandbox.ports``), for brokers that are down as well.
+
 Single-threaded on purpose: PR_SET_PDEATHSIG fires when the *thread* that started the child ends.
 """
 

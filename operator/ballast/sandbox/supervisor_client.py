@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -23,8 +24,8 @@ NOT_YET: Final = (ConnectionRefusedError, BlockingIOError, FileNotFoundError)
 """A supervisor that lives may for a moment not listen yet, or have a full queue; nothing has been asked of it then."""
 
 
-def start_supervisor(folder: Path, *, owner: int | None) -> SupervisorClient:
-    """Start the process that will hold the cluster in a folder; ``owner`` is whose death ends it."""
+def start_supervisor(folder: Path, *, owner: int | None, holders: Iterable[socket.socket] = ()) -> SupervisorClient:
+    """Start the process that will hold the cluster in a folder, and its ports; ``owner`` is whose death ends it."""
     with (folder / "supervisor.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "ballast.sandbox.supervisor", str(folder), str(owner or 0)],
@@ -34,6 +35,7 @@ def start_supervisor(folder: Path, *, owner: int | None) -> SupervisorClient:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=[holder.fileno() for holder in holders],
         )
     client = SupervisorClient(folder)
     deadline = time.monotonic() + ANSWER_WITHIN_S

@@ -11,12 +11,16 @@ import socket
 import sys
 import threading
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from tests.waiting import PATIENCE_S, eventually
 
 from ballast.errors import Unavailable
+from ballast.sandbox import ports
 from ballast.sandbox.folders import has_supervisor
+from ballast.sandbox.ports import hold_ports, port_of
 from ballast.sandbox.supervisor import SOCKET, listening
 from ballast.sandbox.supervisor_client import SupervisorClient, start_supervisor
 
@@ -42,6 +46,28 @@ def test_the_supervisor_starts_signals_and_clears_away(tmp_path: Path) -> None:
     assert not has_supervisor(folder)
     with pytest.raises(Unavailable, match="gone"):
         SupervisorClient(folder).running()
+
+
+def test_ports_stay_held_until_the_supervisor_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of brokers that are down, and after the process that chose them has ended."""
+    (holder,) = hold_ports(1)
+    port = port_of(holder)
+    monkeypatch.setattr(ports, "LOW", port)
+    monkeypatch.setattr(ports, "HIGH", port + 1)
+    (folder := tmp_path / "held").mkdir()
+    with holder:
+        supervisor = start_supervisor(folder, owner=os.getpid(), holders=[holder])
+    with pytest.raises(Unavailable, match="fewer than 1 are free"):
+        hold_ports(1)
+    supervisor.down()
+
+    def is_free() -> bool:
+        with suppress(Unavailable), closing(hold_ports(1)[0]):
+            return True
+        return False
+
+    # The last process of the supervisor gives up its lock, for which ``down`` waits, and then its ports.
+    assert eventually(is_free, within_s=PATIENCE_S)
 
 
 def test_down_waits_for_the_supervisors_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

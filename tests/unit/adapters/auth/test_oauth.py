@@ -10,13 +10,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import quote_plus
 
 import pytest
+from tests.ports import free_ports
 from tests.token_server import Answer, TokenServer, say, token_server
 from tests.waiting import eventually
 
 from ballast.adapters.auth.oauth import ClientCredentials, Token, TokenSource
 from ballast.adapters.auth.security import Security
 from ballast.errors import AuthenticationFailed, BallastError, Unavailable, UsageError
-from ballast.sandbox.ports import free_ports
 
 
 @pytest.fixture
