@@ -17,7 +17,7 @@ not lost to another process's client between the choice and the bind."""
 def hold_ports(count: int) -> list[socket.socket]:
     """Sockets bound to distinct free ports, none of which listens; a port is held while any process has its socket open.
 
-    A server that sets SO_REUSEADDR, as servers do, may listen on a held port; nobody who asks here gets it.  A broker that finds
+    A server that sets SO_REUSEADDR, as servers do, may listen on a held port; it is not given out again.  A broker that finds
     its port taken ends only after others were told of it: what answers there then may end them too (KAFKA-4493).
     """
     held: list[socket.socket] = []

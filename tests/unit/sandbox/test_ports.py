@@ -20,7 +20,7 @@ def test_ports_are_distinct_and_outside_the_range_of_outgoing_connections() -> N
     assert all(LOW <= port < HIGH for port in held)
 
 
-def test_a_held_port_is_given_to_nobody_else_and_its_server_may_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_held_port_is_not_given_out_again_and_its_server_may_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two clusters that start at once, or one that starts while the other's broker is down, never meet at a port."""
     (holder,) = hold_ports(1)
     port = port_of(holder)
