@@ -63,7 +63,7 @@ def plan_of(number: int, moves: int) -> Plan:
     return Plan("balance", "bench", "", made)
 
 
-def carried_out(journal: FileJournal, number: int, moves: int) -> None:
+def executed(journal: FileJournal, number: int, moves: int) -> None:
     """One run, from its plan to its end, as the driver writes it down."""
     run = begun(journal, number, moves)
     for stage in (Submitted(), Verified()):
@@ -127,7 +127,7 @@ def main() -> None:
         journal = FileJournal(path)
         journal.acquire(Holder("bench", "the bench", lease_s=1e6))
         for number in range(1, ages[-1] + 1):
-            carried_out(journal, number, given.moves)
+            executed(journal, number, given.moves)
             if number in ages:
                 found.append(measured(path, number, 0))
         begun(journal, ages[-1] + 1, given.moves)

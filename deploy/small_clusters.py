@@ -21,7 +21,7 @@ from ballast.core.planner import (
     Loads,
     PlannerPolicy,
     Racks,
-    Swap,
+    ReplaceBroker,
     TopicRule,
     plan,
 )
@@ -65,7 +65,7 @@ def plans() -> Iterator[tuple[ClusterState, Intent]]:
         yield state, Evacuate(brokers=frozenset({2}))
         yield state, ChangeReplicationFactor(to=3)
         yield state, ChangeReplicationFactor(to=1)
-        yield state, Swap(old=1, new=7)
+        yield state, ReplaceBroker(old=1, new=7)
         if racks:
             yield state, Racks()
     # Few and heavy partitions: some broker stays outside its range, so that the search tries its last means.

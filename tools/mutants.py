@@ -28,7 +28,7 @@ NO_TESTS: Final = ("stream", "ten_thousand_moves")
 
 
 def executor_tests() -> list[str]:
-    """The unit tests of what carries plans out."""
+    """The unit tests of what executes plans."""
     units = ROOT / "tests" / "unit"
     return [
         str(path.relative_to(ROOT))

@@ -5,7 +5,7 @@
     BallastError
     ├── PlanRejected            the planner's checker said no          exit 1
     ├── UsageError              bad flag, file or setting            exit 2
-    ├── Infeasible              no plan can satisfy the request      exit 4
+    ├── NoPlanFound              no plan was found for the request      exit 4
     ├── Refused                 a guard said no                      exit 5
     │   ├── WrongCluster        two sources name different clusters
     │   ├── JournalLost         the journal is not what was written to it
@@ -56,11 +56,11 @@ class UsageError(BallastError):
     id = "usage"
 
 
-class Infeasible(BallastError):
+class NoPlanFound(BallastError):
     """No plan was found that does what was asked on this cluster."""
 
     exit_code = 4
-    id = "infeasible"
+    id = "no-plan-found"
 
 
 class Refused(BallastError):

@@ -280,7 +280,7 @@ class Nemesis:
     # The faults
 
     def play(self) -> None:
-        """Carry the schedule out; a fault whose turn is late lasts as long all the same."""
+        """Execute the schedule; a fault whose turn is late lasts as long all the same."""
         began_s, heals = time.monotonic(), Heals()
         try:
             for step in self.outcome.steps:

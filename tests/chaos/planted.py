@@ -98,7 +98,7 @@ def moves_unjournaled() -> None:
 
 def never_balances() -> None:
     """Plans are made, and none is ever begun."""
-    put("ballast.daemon.acting.propose.Proposals.start", lambda _self, proposal: f"Would carry out {proposal.id}.")
+    put("ballast.daemon.acting.propose.Proposals.start", lambda _self, proposal: f"Would execute {proposal.id}.")
 
 
 def moves_every(seconds: float) -> Callable[[], None]:

@@ -72,7 +72,7 @@ def test_ballast_is_left_alone_after_its_journal_was_deleted(seed: int) -> None:
         assert not [s for s in after if s.target in BALLASTS]
 
 
-def test_every_kind_is_carried_out_by_a_method() -> None:
+def test_every_kind_is_executed_by_a_method() -> None:
     """A name in the table is a method of the faults."""
     assert [name for name in KINDS if not hasattr(Faults, name.replace("-", "_"))] == []
 

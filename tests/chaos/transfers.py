@@ -119,7 +119,7 @@ class Transfers:
         return producer
 
     def _transact(self, producer: ck.Producer, number: int, *, on_purpose: bool) -> bool:
-        """Carry one out; whether the producer can go on."""
+        """Execute one; whether the producer can go on."""
         failed: list[ck.KafkaError] = []
         try:
             producer.begin_transaction()

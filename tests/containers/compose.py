@@ -1,4 +1,4 @@
-"""Runs services of a Compose file as containers: what each says is carried out; what is not known here is refused.
+"""Runs services of a Compose file as containers: what each says is executed; what is not known here is refused.
 
 No image registry is needed: the caller says which image stands in for the one that a service names.  For Kafka's own image
 ``properties_of`` does what its start script does with the environment.  Said openly: host ports are the test's own.

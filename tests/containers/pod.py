@@ -29,7 +29,7 @@ _UNITS: Final = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 
 
 class NotUnderstood(Exception):
-    """The pod says something that this translator cannot carry out."""
+    """The pod says something that this translator cannot execute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,7 +120,7 @@ def test_the_laptop_of_the_compose_file_runs(
 @pytest.mark.parametrize(
     "strange", [{"privileged": True}, {"ports": ["8080:8080"]}, {"network_mode": "host"}, {"volumes": ["./a:/a"]}]
 )
-def test_what_is_not_carried_out_is_refused(services: dict[str, Any], strange: dict[str, Any]) -> None:
+def test_what_is_not_executed_is_refused(services: dict[str, Any], strange: dict[str, Any]) -> None:
     """Otherwise a passing test would prove less than it seems to."""
     with pytest.raises(NotUnderstood):
         as_container({**services["ballast"], **strange}, image="any", host_ports={8080: 1})

@@ -1,4 +1,4 @@
-"""Reassignments, elections and new partitions as every cluster carries them out (KIP-455)."""
+"""Reassignments, elections and new partitions as every cluster executes them (KIP-455)."""
 
 from __future__ import annotations
 

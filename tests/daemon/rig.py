@@ -103,7 +103,7 @@ class Rig:
 
     @property
     def run_controller(self) -> RunController | None:
-        """Who carries runs out."""
+        """Who executes runs."""
         return self.access.run_controller
 
 
@@ -129,7 +129,7 @@ def a_rig(cluster: ClusterReader, clock: Clock, board: Board, policy: DaemonPoli
 
 
 def tools(rig: Rig, store: JournalStore, spawn: Spawn = lambda body: body()) -> tuple[Journal, DriverRunController]:
-    """A memory journal, and runs that are carried out on the spot, in simulated time."""
+    """A memory journal, and runs that are executed on the spot, in simulated time."""
     numbers, journal = itertools.count(1), MemoryJournal(store, rig.clock)
     return journal, DriverRunController(
         DriverParts(

@@ -1,4 +1,4 @@
-"""An open run that no process carries out is found by the daemon that acts, however it came to be left."""
+"""An open run that no process executes is found by the daemon that acts, however it came to be left."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.daemon.rig import (
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move, Plan
 from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, RESERVED_KEY
-from ballast.daemon.acting.permission import Acts
+from ballast.daemon.acting.permission import ActionHistory
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
 from ballast.daemon.acting.propose import Proposal
 from ballast.daemon.acting.runs import acts_key
@@ -70,7 +70,7 @@ def test_a_leader_with_idle_hands_takes_an_open_run_up(
 
 
 MOVES_OBSERVED = DaemonPolicy(actions=Actions(repair=ActionPolicy(mode=Mode.AUTO)))
-"""Repairs alone are carried out; every other kind is in observe mode."""
+"""Repairs alone are executed; every other kind is in observe mode."""
 MOVED = (0, 4)
 """Of four brokers, these partitions are on all but the fourth."""
 
@@ -105,7 +105,7 @@ def test_a_run_that_is_taken_up_heeds_the_mode_of_its_own_kind(kind: ActionKind 
 
 
 def test_a_leader_shows_the_run_that_it_adopted_from_its_first_moment() -> None:
-    """Its page would say for a while that nothing is carried out, while moves are in progress."""
+    """Its page would say for a while that nothing is executed, while moves are in progress."""
     clock, store = SimClock(), JournalStore()
     world = make_world(clock, brokers=4)
     leave_a_run(SimCluster(world), MemoryJournal(store, clock), None)
@@ -243,5 +243,5 @@ def leave_a_run(cluster: SimCluster, journal: MemoryJournal, kind: ActionKind | 
     journal.acquire(holder("earlier"))
     journal.append(dump_run(new_run("left", two_moves(cluster.snapshot()), policy, now)))
     if kind is not None:
-        journal.append([Record(acts_key(kind), Acts().add_start(now.ms, "left").to_json())])
+        journal.append([Record(acts_key(kind), ActionHistory().add_start(now.ms, "left").to_json())])
     journal.release()

@@ -19,7 +19,7 @@ from ballast.daemon.context.view import Board, Other, Outage, Role, SkippedRun, 
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process.health import Health
 from ballast.daemon.web import api
-from ballast.daemon.web.actions import Desk
+from ballast.daemon.web.actions import ActionRequests
 from ballast.daemon.web.answers import ANSWERS, Answer
 from ballast.daemon.web.app import WebParts, build
 from ballast.daemon.web.openapi import document
@@ -101,7 +101,7 @@ def test_every_address_is_described() -> None:
         board=board,
         metrics=Metrics(board),
         clock=WallClock(),
-        desk=Desk(None, lambda _: None, WallClock()),
+        action_requests=ActionRequests(None, lambda _: None, WallClock()),
         alive=lambda: Health(ok=True, sentence=""),
         ready=lambda: Health(ok=True, sentence=""),
         healthy=lambda: Health(ok=True, sentence=""),

@@ -8,7 +8,7 @@ from tests.daemon.rig import Rig, a_rig, give_run_controller, holder, keep_lock,
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
 from ballast.daemon.acting.decisions import Approval, approval_record
-from ballast.daemon.acting.permission import Acts
+from ballast.daemon.acting.permission import ActionHistory
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.propose import Proposal
 from ballast.daemon.acting.runs import acts_in
@@ -51,9 +51,9 @@ def begin(rig: Rig) -> str:
     return start(rig, Proposal(id="p", kind=KIND, plan=Plan("test", "c", "", (), elections=(TopicPartition("t", 0),))))
 
 
-def counted(store: JournalStore, clock: SimClock) -> Acts:
+def counted(store: JournalStore, clock: SimClock) -> ActionHistory:
     """What a daemon that starts now would count."""
-    return acts_in(MemoryJournal(store, clock).read()).get(KIND, Acts())
+    return acts_in(MemoryJournal(store, clock).read()).get(KIND, ActionHistory())
 
 
 def test_a_start_that_was_not_written_is_written_with_the_next_beat(

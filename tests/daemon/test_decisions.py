@@ -135,7 +135,7 @@ def test_it_leaves_the_controller_one_of_its_own_intervals(leader: Rig, world: S
     bounce(world, 1)
     leader.parts.reading.full = None
     observe(leader)
-    assert "Waiting whether the controller repairs it within 5 min" in check_leaders(leader)
+    assert "Waiting up to 5 min for the controller's own elections" in check_leaders(leader)
     wait(leader, 301)
     assert "Run run-1 started" in check_leaders(leader)
     leader.policy = replace(AUTO, leaders=LeaderPolicy(with_controller_rebalance=BesideController.DISABLE))
@@ -490,8 +490,8 @@ def test_guards_that_hold_a_run_back_are_counted(leader: Rig) -> None:
     down = verdict("destination-down", 3, broker=3, partition=name)
     least = verdict("at-min-isr", name, partition=name, in_sync=(1,))
     verdicts = [down, least, least]
-    leader.run_controller.hear(Refusing(tuple(verdicts)))
-    leader.run_controller.hear(Refusing(()))
+    leader.run_controller.on_event(Refusing(tuple(verdicts)))
+    leader.run_controller.on_event(Refusing(()))
     assert heard == [("run", "at-min-isr"), ("run", "destination-down")]
 
 

@@ -202,7 +202,7 @@ def pair(world: SimWorld, clock: SimClock, store: JournalStore) -> tuple[Rig, Ri
 
 
 def test_an_approval_shows_on_the_standby_and_outlasts_the_leader(pair: tuple[Rig, Rig], world: SimWorld) -> None:
-    """It starts one run, whichever process carries it out."""
+    """It starts one run, whichever process executes it."""
     first, second = pair
     plan = only_plan(second)
     assert (plan.id, plan.approved_by) == (only_plan(first).id, "")

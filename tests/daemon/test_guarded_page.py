@@ -23,7 +23,7 @@ from tests.waiting import until
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
 from ballast.daemon.context.view import Role
 from ballast.daemon.process.logs import JsonLines, Readable
-from ballast.daemon.web.actions import Desk
+from ballast.daemon.web.actions import ActionRequests
 from ballast.errors import UsageError
 
 Serve = Callable[..., Running]
@@ -132,10 +132,10 @@ def test_only_a_whole_line_of_the_token_file_lets_anybody_in(
 ) -> None:
     """A comment, a mistyped role, a token beside names: refused, and said once without the token."""
     (tmp_path / "tokens").write_text(text)
-    desk = Desk(tmp_path / "tokens", lambda _: None, WallClock())
+    action_requests = ActionRequests(tmp_path / "tokens", lambda _: None, WallClock())
     for _ in range(2):
         try:
-            desk.admit({"authorization": f"Bearer {given}"})
+            action_requests.admit({"authorization": f"Bearer {given}"})
         except HTTPException:
             assert not admitted
         else:
@@ -180,19 +180,19 @@ def read(port: int, path: str, token: str | None) -> int:
 def test_a_token_file_that_cannot_be_read_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """No user may act, and the log says why: once, and again when it fails anew."""
     file = tmp_path / "tokens"
-    desk = Desk(file, lambda _: None, WallClock())
+    action_requests = ActionRequests(file, lambda _: None, WallClock())
 
     def told() -> int:
         return len([r for r in caplog.records if "cannot be read" in r.getMessage()])
 
-    assert desk.closed
-    assert desk.closed
+    assert action_requests.closed
+    assert action_requests.closed
     assert told() == 1
     file.write_text(OPERATOR)
-    assert not desk.closed
+    assert not action_requests.closed
     assert told() == 1
     file.write_bytes(b"\xff")
-    assert desk.closed
+    assert action_requests.closed
     assert told() == 2
 
 

@@ -155,7 +155,7 @@ def test_a_standby_says_that_it_is_gone(context: Rig, store: JournalStore, told:
 @pytest.mark.usefixtures("told")
 @pytest.mark.parametrize(
     ("failure", "readable"),
-    [(Refused("A run is being carried out already."), True), (Unavailable("No answer."), False)],
+    [(Refused("A run is being executed already."), True), (Unavailable("No answer."), False)],
 )
 def test_only_the_journals_own_failures_say_that_it_cannot_be_read(
     context: Rig, monkeypatch: pytest.MonkeyPatch, failure: BallastError, *, readable: bool

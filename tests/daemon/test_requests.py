@@ -192,7 +192,7 @@ def test_the_one_that_carries_a_run_out_does_not_answer_for_the_daemon(
     answer_requests(context)
     assert answers(context) == [
         "The lock is released for Ada; Ballast acquires it again once it is free.",
-        "Run run-1 is not being carried out. ballast runs show run-1 tells how it ended.",
+        "Run run-1 is not being executed. ballast runs show run-1 tells how it ended.",
     ]
     assert refused(context) == [False, True]
 
@@ -221,7 +221,7 @@ def test_what_is_approved_on_a_standbys_page_is_what_the_leader_carries_out(
 
 
 def test_the_lock_says_what_is_done_now(world: SimWorld, clock: SimClock, store: JournalStore) -> None:
-    """While a run is carried out its own words stand; after it nothing of it does."""
+    """While a run is executed its own words stand; after it nothing of it does."""
     context = daemon(world, clock, store)
     keep_lock(context, holder())
     keep_lock(context, holder())
@@ -251,7 +251,7 @@ def test_a_standby_tells_of_the_run_that_another_carries_out(
     laptop.append(dump_run(new_run("r-7", plan, ExecutionPolicy(), Now(clock.now_ms(), clock.monotonic_s()))))
     assert "Standing by" in keep_lock(standby, holder("pod"))
     read_journal_view(standby)
-    assert show_run(standby) == "Run r-7 is carried out by laptop on this machine."
+    assert show_run(standby) == "Run r-7 is executed by laptop on this machine."
     view = standby.board.view
     assert view.run is None
     assert view.run_elsewhere is not None
@@ -369,7 +369,7 @@ def test_cancelling_one_run_does_not_hit_another(
 
     monkeypatch.setattr(run_controller, "cancel", cancel)
     late = Request("r", "cancel", "Ada", clock.now_ms(), {"run": "run-1"})
-    assert answer(context, late) == "Refused: Run run-1 is not being carried out; run run-2 is."
+    assert answer(context, late) == "Refused: Run run-1 is not being executed; run run-2 is."
     assert asked == []
     assert answer(context, replace(late, kind="rollback", body={"run": "run-2"})).startswith(
         "Ada asked to cancel run run-2 and to undo"
@@ -456,7 +456,7 @@ def test_questions_that_are_asked_again_are_counted(serve: Callable[..., Running
     """A cluster that does not answer at once shows in the metrics before it shows as unreachable."""
     running = serve()
     retries, tries = Retries(running.service.metrics), iter([Unavailable("silence"), Unavailable("silence"), None])
-    policy = RetryPolicy(total_s=30.0, longest_wait_s=0.01, observer=retries.hear)
+    policy = RetryPolicy(total_s=30.0, longest_wait_s=0.01, observer=retries.on_event)
 
     def ask() -> str:
         if failure := next(tries):
@@ -570,7 +570,7 @@ def test_what_was_done_is_not_done_again_where_its_answer_was_not_written(
     assert answers(context) == ["Paused by Ada: nothing new starts, moves in progress go on.", "Resumed by Ada."]
 
 
-def test_a_request_that_came_while_the_journal_was_silent_is_carried_out_afterwards(
+def test_a_request_that_came_while_the_journal_was_silent_is_executed_afterwards(
     world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That it could not be written down is no decision: it waits, and nothing has begun of it."""
@@ -605,7 +605,7 @@ def test_a_run_that_has_ended_cannot_be_cancelled_any_more(
     # Until it is idle it takes commands.
     monkeypatch.setattr(DriverRunController, "cancel", lambda *_, **__: True)
     said = answer(context, Request("q", kind, "Ada", clock.now_ms(), {"run": ended.id}))
-    assert said.startswith(f"Refused: Run {ended.id} is not being carried out.")
+    assert said.startswith(f"Refused: Run {ended.id} is not being executed.")
 
 
 @pytest.mark.parametrize("kind", ["pause", "approve", "take-over"])

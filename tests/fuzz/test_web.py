@@ -61,7 +61,7 @@ def test_the_port_takes_whatever_comes(
     token = tmp_path / "token"
     token.write_text(TOKEN)
     server = serve(web=WebPolicy(port=0, token_file=token))
-    # What is spoilt below is a request that is carried out: with the token each reaches what it asks for, without it none acts.
+    # What is spoilt below is a request that is executed: with the token each reaches what it asks for, without it none acts.
     assert [exchange(server, request.encode(), is_whole=True) for request in REQUESTS] == [200, 200, 200, 202, 409]
     bare = [request.replace(f"Authorization: Bearer {TOKEN}\r\n", "") for request in REQUESTS]
     assert [exchange(server, request.encode(), is_whole=True) for request in bare[3:]] == [401, 401]

@@ -109,7 +109,7 @@ def both(ours: Callable[[], Any], kafkas: Callable[[], Any]) -> tuple[Any, Any]:
 
 
 def test_every_option_of_the_stock_tool_is_known(tools_jvm: Jvm) -> None:
-    """By its name, whether Ballast carries it out or says that it cannot."""
+    """By its name, whether Ballast executes it or says that it cannot."""
     parsed = tools_jvm.new(f"{TOOL}Options", tools_jvm.array(tools_jvm.package.String, "--list"))
     field = tools_jvm.type("org.apache.kafka.server.util.CommandDefaultOptions").getDeclaredField("parser")
     theirs = {str(name) for name in field.get(parsed).recognizedOptions().keySet()} - {"[arguments]"}

@@ -38,7 +38,7 @@ from ballast.daemon.context.view import (
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.observing.figures import Figures, measure
 from ballast.daemon.process.health import Health
-from ballast.daemon.web.actions import Desk
+from ballast.daemon.web.actions import ActionRequests
 from ballast.daemon.web.app import WebParts, build_probes
 from ballast.daemon.web.app import build as build_app
 from ballast.daemon.web.server import WebServer
@@ -120,7 +120,7 @@ def show(tmp_path: Path) -> Iterator[Callable[..., tuple[str, Board, list[Reques
             state=state,
             metrics=Metrics(board),
             clock=clock,
-            desk=Desk(secret, asked.append, clock),
+            action_requests=ActionRequests(secret, asked.append, clock),
             alive=lambda: Health(ok=True, sentence="It moves."),
             ready=lambda: Health(ok=True, sentence="It is ready."),
             healthy=lambda: Health(ok=True, sentence="It is well."),

@@ -139,9 +139,9 @@ def test_a_broker_is_seen_draining_drained_and_gone(show: Show, open_page: Open)
     mark = page.locator(".broker[data-broker='1'] .note")
     expect(mark).to_have_text("draining")
     board.publish(figures=seen(draining=True, replicas=0).figures)
-    expect(mark).to_have_text("drained")
+    expect(mark).to_have_text("draining, empty")
     board.publish(figures=seen(alive=False, replicas=0).figures)
-    expect(mark).to_have_text("gone")
+    expect(mark).to_have_text("down, empty")
     assert headline(page) == "Cluster is balanced"
     expect(page.locator("#tiles")).to_contain_text("5 / 5")
 
@@ -185,12 +185,12 @@ def test_a_run_shows_how_far_it_is(show: Show, open_page: Open) -> None:
 
 
 def test_a_standbys_page_shows_the_run_of_the_one_that_acts(show: Show, open_page: Open) -> None:
-    """Whichever replica a person reaches: what goes on, who carries it out, and a cancel that reaches them; no false alarm."""
+    """Whichever replica a person reaches: what goes on, who executes it, and a cancel that reaches them; no false alarm."""
     lock = LockView(holder="ballast daemon on shop-ballast-1", journal_readable=True)
     url, board, asked = show(a_view(role=Role.STANDBY, lock=lock, run_elsewhere=a_run(), throttles_to_restore=3))
     page = open_page(url)
     now = page.get_by_role("region", name="Current reassignment")
-    expect(now).to_contain_text("Carried out by ballast daemon on shop-ballast-1")
+    expect(now).to_contain_text("Executed by ballast daemon on shop-ballast-1")
     expect(now).to_contain_text(a_run().id)
     expect(now).not_to_contain_text("time left 6 min")
     expect(page.get_by_text("not yet removed")).to_have_count(0)
@@ -632,7 +632,7 @@ def test_a_past_run_that_cannot_be_shown_is_named(show: Show, open_page: Open) -
         (Purpose("evacuate", (3,)), "Rebuild replicas of broker 3"),
         (Purpose("evacuate", (), ("a", "b")), "Rebuild replicas of rack a and rack b"),
         (Purpose("evacuate-offline", (3,)), "Rebuild offline replicas of broker 3"),
-        (Purpose("swap", (9, 3)), "Swap brokers 9 and 3"),
+        (Purpose("replace", (9, 3)), "Replace broker 9 with 3"),
         (Purpose("elect-unclean"), "Elect leaders, unclean"),
         (Purpose("rollback"), "the words: night"),
         (Purpose("constructor"), "the words: night"),

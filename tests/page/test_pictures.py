@@ -70,7 +70,7 @@ def test_the_pictures_of_the_page(
     said = {
         "observe": sentence(figures),
         "leaders": "Preferred leaders OK: at the worst broker 0.0 % led elsewhere.",
-        "repair": "Nothing needs repair: every broker is up and racks are respected.",
+        "repair": "Nothing needs repair: every broker is alive and replica placement is rack-aware.",
         "balance": f"Waiting for approval of {plan.id}: {', '.join(plan.changes)}.",
     }
     view = a_view(

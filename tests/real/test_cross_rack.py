@@ -59,7 +59,7 @@ def measured_loads(state: ClusterState) -> Loads:
 
 
 def test_leaders_go_to_the_producers_rack(own_cluster: Callable[..., Sandbox], tmp_path: Path) -> None:
-    """Nine partitions led in rack-1 and written from rack-2: a plan from what was measured, carried out, saves what it foretold."""
+    """Nine partitions led in rack-1 and written from rack-2: a plan from what was measured, executed, saves what it foretold."""
     sandbox = own_cluster(broker_configs={"replica.selector.class": NEAREST})
     server, settings = sandbox.bootstrap_server, tmp_path / "ballast.yaml"
     settings.write_text(SETTINGS)

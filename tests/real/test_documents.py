@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kafka
 TOPIC: Final = "told"
 TURNS: Final[dict[str, tuple[str, ...]]] = {
     "topics create": (TOPIC, "--partitions", "4", "--replication-factor", "2", "--yes"),
-    "topics expand": (TOPIC, "--partitions", "6", "--yes"),
+    "topics add-partitions": (TOPIC, "--partitions", "6", "--yes"),
     "topics list": (),
     "topics describe": (TOPIC,),
     "status": (),

@@ -187,7 +187,7 @@ def test_a_run_without_a_word_about_throttles_is_throttled(at: Scene) -> None:
     becomes(lambda: at.replicas(TopicPartition(topic, 0)), (1, 2))
 
 
-def test_kafkas_own_placement_is_planned_and_carried_out(at: Scene, tmp_path: Path) -> None:
+def test_kafkas_own_placement_is_planned_and_executed(at: Scene, tmp_path: Path) -> None:
     """``plan place`` gives the lists of the classic algorithm, ``apply`` makes them so, and asked again nothing is left to do."""
     topic = "placed"
     at.topic(topic, dict.fromkeys(range(4), (1, 2)), mib=1)

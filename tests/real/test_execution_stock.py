@@ -149,7 +149,7 @@ def test_existing_moves_stop_execute_with_the_stock_words(at: Scene) -> None:
 
 
 def test_another_count_is_refused_in_the_stock_words(at: Scene) -> None:
-    """With --disallow-replication-factor-change, and nothing is begun; a file that keeps every count is carried out."""
+    """With --disallow-replication-factor-change, and nothing is begun; a file that keeps every count is executed."""
     topic = "stockcount"
     at.topic(topic, {0: (1, 2), 1: (1, 2), 2: (1, 2)})
     path = moves_file(at, topic, {0: (1, 2, 3), 1: (2,)})

@@ -1,4 +1,4 @@
-"""Orders that were left in the journal's topics while no process was there to carry them out, on real brokers."""
+"""Orders that were left in the journal's topics while no process was there to execute them, on real brokers."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def at(own_cluster: Callable[..., Sandbox], tmp_path: Path) -> Iterator[Scene]:
 
 
 def test_a_command_obeys_the_page_of_a_standby_which_tells_what_it_answered(at: Scene, tmp_path: Path) -> None:
-    """Paused, refused a plan, resumed: each is answered by the command and shown by the page; then the run is carried out."""
+    """Paused, refused a plan, resumed: each is answered by the command and shown by the page; then the run is executed."""
     topic = "held"
     at.topic(topic, {0: (1, 2), 1: (1, 2)}, mib=5)
     token = tmp_path / "token"
@@ -59,7 +59,7 @@ def test_a_command_obeys_the_page_of_a_standby_which_tells_what_it_answered(at: 
         until(lambda: daemon.status.get("pause"), "the page shows the pause")
         ok, said = answered(post(daemon, "plan", intent="elect"))
         assert not ok
-        assert "(ballast apply) holds the lock and carries out run" in said
+        assert "(ballast apply) holds the lock and executes run" in said
         assert answered(post(daemon, "resume")) == (True, "Resumed by Ada.")
         _, story = command.communicate(timeout=ENDS_WITHIN_S)
         assert command.returncode == 0, story

@@ -54,7 +54,7 @@ def on_broker(sandbox: Sandbox, broker: int) -> tuple[set[TopicPartition], set[T
 def test_a_failed_log_dir_is_named_by_every_plan_until_its_broker_is_emptied_and_replaced(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    """Nothing would move, and ``--check`` is not 0; the plan that drains the broker can be made and carried out."""
+    """Nothing would move, and ``--check`` is not 0; the plan that drains the broker can be made and executed."""
     well = ballast(sandbox, "plan", "balance", "--check", "--output", "json")
     assert loads(well.stdout).log_dir_errors == ()
     failed = str(sandbox.log_dirs(DEGRADED)[1])

@@ -1,4 +1,4 @@
-"""Plans made by the command from a real cluster, carried out there, and judged by what the cluster then says."""
+"""Plans made by the command from a real cluster, executed there, and judged by what the cluster then says."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def planned(sandbox: Sandbox, *words: str) -> Plan:
     return loads(done.stdout)
 
 
-def carried_out(opened: OpenCluster, plan: Plan) -> ClusterState:
+def executed(opened: OpenCluster, plan: Plan) -> ClusterState:
     """Submit every move and election, and wait until the cluster shows it."""
     cluster = opened.cluster
     targets = {m.name: m.new for m in plan.moves}
@@ -69,22 +69,22 @@ def test_every_intent_ends_as_it_promised(scene: tuple[Sandbox, OpenCluster]) ->
     """One cluster through its life: racks repaired, balanced, a replica added, a broker demoted and taken away."""
     sandbox, opened = scene
 
-    state = carried_out(opened, planned(sandbox, "racks"))
+    state = executed(opened, planned(sandbox, "racks"))
     rack = {b.id: b.rack for b in state.brokers}
     rows = range(len(state.partitions))
     assert all(len({rack[b] for b in state.target(r)}) == len(state.target(r)) for r in rows)
 
-    state = carried_out(opened, planned(sandbox, "expand", "5"))
+    state = executed(opened, planned(sandbox, "expand", "5"))
     assert Counter(state.partitions.replica.tolist())[5] > 0
 
-    carried_out(opened, planned(sandbox, "balance", "--band", "0.15"))
+    executed(opened, planned(sandbox, "balance", "--band", "0.15"))
     assert planned(sandbox, "balance", "--band", "0.15").is_empty
 
-    state = carried_out(opened, planned(sandbox, "change-rf", "orders-1", "--replication-factor", "3"))
+    state = executed(opened, planned(sandbox, "change-rf", "orders-1", "--replication-factor", "3"))
     wide = [r for r in rows if state.name(r).topic == "orders-1"]
     assert all(len({rack[b] for b in state.target(r)}) == 3 for r in wide)
 
-    state = carried_out(opened, planned(sandbox, "demote", "1"))
+    state = executed(opened, planned(sandbox, "demote", "1"))
     assert 1 not in set(state.partitions.leader.tolist())
 
     assert planned(sandbox, "decommission", "4").summary["empty_afterwards"] == [4]
@@ -104,7 +104,7 @@ def test_a_broker_is_taken_away_in_phases(scene: tuple[Sandbox, OpenCluster], tm
         told.seek(0)
         story = told.read()
     assert "leadership of" in story
-    assert story.index("leadership of") < story.index("replicas go to others")
+    assert story.index("leadership of") < story.index("replicas move to other brokers")
     state = opened.cluster.snapshot()
     held = {r for r in range(len(state.partitions)) if 4 in state.replicas(r)}
     assert held
@@ -122,7 +122,7 @@ def test_a_broker_is_taken_away_in_phases(scene: tuple[Sandbox, OpenCluster], tm
         opened.cluster.create_topic("late", {0: (4, 1), 1: (2, 4)})
         assert second.wait(timeout=DEADLINE_S) == 0, (tmp_path / "second").read_text()
     text = (tmp_path / "second").read_text()
-    assert text.index("resumed") < text.index("replicas go to others"), "it planned beside a run that was left"
+    assert text.index("resumed") < text.index("replicas move to other brokers"), "it planned beside a run that was left"
     assert text.rstrip().endswith("it can be stopped safely.")
     # The process has ended; brokers that it did not ask hear of its last steps a moment later.
     becomes(lambda: 4 in set(opened.cluster.snapshot().partitions.replica.tolist()), wanted=False)

@@ -59,7 +59,7 @@ def test_a_persons_session(home: dict[str, str]) -> None:
     assert json.loads(described)
     for words in (("cancel",), ("runs", "resume"), ("throttles", "--clean"), ("runs",), ("throttles",)):
         ballast(home, *words)
-    # Where nothing was ever carried out there is nothing to write down: no journal has been made.
+    # Where nothing was ever executed there is nothing to write down: no journal has been made.
     looked = json.loads(ballast(home, "status", "--output", "json").stdout)
     assert looked["cluster"]["topics"] - looked["cluster"]["internalTopics"] == 1
 

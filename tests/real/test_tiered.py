@@ -74,7 +74,7 @@ def topic(at: Scene, name: str, assignment: dict[int, tuple[int, ...]]) -> list[
 
 
 def drain(at: Scene, broker: int) -> tuple[Any, list[dict[str, Any]]]:
-    """Plan that a broker is emptied, and carry it out; the plan, and what the run told."""
+    """Plan that a broker is emptied, and execute it; the plan, and what the run told."""
     path = at.folder / "drain.json"
     made = loads(at.finish("plan", "decommission", str(broker), "--save", str(path), "--output", "json"))
     out = at.finish("apply", str(path), "--yes", "--throttle", RATE, "--output", "json")

@@ -1,4 +1,4 @@
-"""``ballast topics create`` and ``ballast topics expand`` on a real cluster."""
+"""``ballast topics create`` and ``ballast topics add-partitions`` on a real cluster."""
 
 from __future__ import annotations
 
@@ -93,10 +93,12 @@ def test_expand_adds_as_shown_and_leaves_the_old_alone(kraft: Sandbox) -> None:
     """By algorithm, then by hand with all partitions listed."""
     topics(kraft, "create", "grown", "--replica-assignment", "1:2,2:3")
     assert placed(kraft, "grown", 2) == {0: (1, 2), 1: (2, 3)}
-    added = shown(topics(kraft, "expand", "grown", "--partitions", "5", "--output", "json"))
+    added = shown(topics(kraft, "add-partitions", "grown", "--partitions", "5", "--output", "json"))
     assert sorted(added) == [2, 3, 4]
     assert placed(kraft, "grown", 5) == {0: (1, 2), 1: (2, 3)} | added
-    by_hand = topics(kraft, "expand", "grown", "--partitions", "6", "--replica-assignment", "1:2,2:3,1:2,1:2,1:2,3:1")
+    by_hand = topics(
+        kraft, "add-partitions", "grown", "--partitions", "6", "--replica-assignment", "1:2,2:3,1:2,1:2,1:2,3:1"
+    )
     assert by_hand.returncode == 0, by_hand.stderr
     assert "PARTITION  REPLICAS" in by_hand.stdout
     assert placed(kraft, "grown", 6)[5] == (3, 1)
@@ -114,7 +116,7 @@ def test_expand_adds_as_shown_and_leaves_the_old_alone(kraft: Sandbox) -> None:
         (("create", "x", "--partitions", "1", "--replication-factor", "4"), "available brokers, 3"),
         (("create", "x", "--replica-assignment", "1:2", "--topic-config", "oops"), "KEY=VALUE"),
         (("create", "a b", "--partitions", "1", "--replication-factor", "1", "--dry-run"), "cannot be called 'a b'"),
-        (("expand", "nowhere", "--partitions", "3"), "Topic nowhere does not exist."),
+        (("add-partitions", "nowhere", "--partitions", "3"), "Topic nowhere does not exist."),
     ],
 )
 def test_refusals_name_the_reason_and_change_nothing(kraft: Sandbox, arguments: tuple[str, ...], reason: str) -> None:

@@ -84,7 +84,7 @@ ARGUMENTS = {
     "plan evacuate": ("3",),
     "plan expand": ("3",),
     "plan place": ("of-two-clusters",),
-    "plan swap": ("1", "3"),
+    "plan replace": ("1", "3"),
     "rollback": ("--yes", "any"),
     "cancel": ("--yes",),
     "runs show": ("any",),
@@ -93,7 +93,7 @@ ARGUMENTS = {
     "throttles set": ("--topic", "of-two-clusters", "--rate", "1MB"),
     "topics create": ("never", "--partitions", "1", "--replication-factor", "1", "--yes"),
     "topics describe": ("of-two-clusters",),
-    "topics expand": ("of-two-clusters", "--partitions", "2", "--yes"),
+    "topics add-partitions": ("of-two-clusters", "--partitions", "2", "--yes"),
     "uninstall": ("--yes",),
 }
 """What commands need beside the cluster."""

@@ -36,7 +36,7 @@ class Died(BaseException):
 class DiesWhenMoving:
     """Ends the process as soon as a move is seen in flight, or over: a busy machine may look too late for the first batch."""
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Die."""
         if isinstance(event, MoveChanged) and isinstance(event.after, Moving | Moved):
             raise Died

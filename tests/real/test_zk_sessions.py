@@ -56,7 +56,7 @@ class ExpiresWhenMoving:
         self._session, self._hosts = session, hosts
         self.seen: set[TopicPartition] = set()
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Each time a move begins to move."""
         if not isinstance(event, MoveChanged) or not isinstance(event.after, Moving | Moved):
             return

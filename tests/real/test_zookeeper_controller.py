@@ -160,7 +160,17 @@ def test_an_expansion_is_foretold(rebalancing: Rebalancing) -> None:
     rebalancing.until("the topic", lambda s: "growing" in s.topic_index and len(_lists(s)) == 3)
     brokers = [BrokerMetadata(b, sandbox.spec.rack_of(b)) for b in sandbox.broker_ids]
     foretold = expand_replicas(brokers, {0: (3, 2), 1: (2, 1), 2: (1, 4)}, 14)
-    command = [sys.executable, "-m", "ballast", "topics", "expand", "growing", "--partitions", "14", "--dry-run"]
+    command = [
+        sys.executable,
+        "-m",
+        "ballast",
+        "topics",
+        "add-partitions",
+        "growing",
+        "--partitions",
+        "14",
+        "--dry-run",
+    ]
     command += ["--output", "json", "--bootstrap-server", sandbox.bootstrap_server]
     shown = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout)
     assert {p["partition"]: tuple(p["replicas"]) for p in shown["partitions"]} == foretold

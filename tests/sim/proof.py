@@ -367,6 +367,6 @@ class Ears:
 
     take: Callable[[RunEvent], None]
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Hand it on."""
         self.take(event)

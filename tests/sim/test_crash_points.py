@@ -254,7 +254,7 @@ def test_a_kill_at_every_single_write_of_a_run(make: Callable[[], Scene]) -> Non
         assert scene.fired == 1, f"point {point} of {whole} was not reached"
 
 
-def test_a_rollback_that_stands_in_the_journal_is_carried_out_whenever_the_process_dies() -> None:
+def test_a_rollback_that_stands_in_the_journal_is_executed_whenever_the_process_dies() -> None:
     """It is killed at each write of the run, of its cancel and of its rollback; once asked for, everything goes back."""
     whole = _die_at(rolled_back_scene(), None)
     asked = 0

@@ -217,7 +217,7 @@ def test_simulate_tells_a_person(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("killed", "code"), [((), 0), (("--kill-broker", 4, "--at", "10s"), Incomplete.exit_code)])
-def test_the_exit_code_says_whether_the_whole_plan_is_carried_out(
+def test_the_exit_code_says_whether_the_whole_plan_is_executed(
     tmp_path: Path, killed: tuple[object, ...], code: int
 ) -> None:
     """For scripts that play a plan before they apply it."""
@@ -233,7 +233,7 @@ def test_plan_simulate_plays_the_plan_it_made(tmp_path: Path) -> None:
     text = run("plan", "expand", 4, "--snapshot", snapshot, "--simulate", "--rate", "10MB/s")
     assert "expand 4: " in text
     assert " moves (" in text
-    assert "The plan is carried out in" in text
+    assert "The plan is executed in" in text
 
 
 @pytest.mark.parametrize(

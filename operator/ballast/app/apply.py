@@ -1,4 +1,4 @@
-"""Carry out a plan that was made before: only what a person has seen, and only while it still fits the cluster."""
+"""Execute a plan that was made before: only what a person has seen, and only while it still fits the cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.scheduling.speeds import require_rates
 
 OnDrift = Literal["refuse", "replan", "valid-only"]
-"""When the cluster is no longer as the plan saw it: refuse, plan the same again, or carry out the part that still holds."""
+"""When the cluster is no longer as the plan saw it: refuse, plan the same again, or execute the part that still holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Applied:
 
 
 def apply(session: Session, text: str, source: str, policy: ExecutionPolicy, on_drift: OnDrift) -> Applied | None:
-    """Carry out the plan in this text (a plan file, or Kafka's reassignment JSON); None where nothing is to be done."""
-    opened, on_line = session.opened, session.teller.show_line
+    """Execute the plan in this text (a plan file, or Kafka's reassignment JSON); None where nothing is to be done."""
+    opened, on_line = session.opened, session.user_interface.show_line
     state = opened.cluster.snapshot()
     drained = read_drained(opened, state, on_line)
     plan = resolve_drift(read_plan(text, source, state), state, on_drift, drained, on_line)
@@ -49,8 +49,8 @@ def apply(session: Session, text: str, source: str, policy: ExecutionPolicy, on_
         return None
     require_rates(policy, plan.moves, [b.id for b in state.brokers])
     session.tell_pace(state, plan, policy)
-    session.teller.confirm(f"{outline(plan)}. Carry it out?")
-    result = session.carry_out(plan, policy)
+    session.user_interface.confirm(f"{outline(plan)}. Execute it?")
+    result = session.execute(plan, policy)
     if result.exit_code == Interrupted.exit_code:
         return Applied(result, state, None)
     after = settled_snapshot(opened.cluster, plan) if result.exit_code == 0 else opened.cluster.snapshot(configs=False)
@@ -85,12 +85,12 @@ def resolve_drift(
         on_line(f"The cluster has changed since the plan was made: {found.explain()}. The plan still holds.")
         return plan
     if found.all_done:
-        on_line(f"The plan has been carried out already: {human_many(len(plan.moves), 'partition')} as it wants them.")
+        on_line(f"The plan has been executed already: {human_many(len(plan.moves), 'partition')} as it wants them.")
         return keep_valid(plan, found, state)
     if on_drift == "refuse":
         raise Refused(
             f"The cluster has changed since the plan was made: {found.explain()}.",
-            hint="Give --on-drift replan to plan the same again now, or --on-drift valid-only to carry out the part that still holds.",
+            hint="Give --on-drift replan to plan the same again now, or --on-drift valid-only to execute the part that still holds.",
         )
     if on_drift == "replan":
         on_line(f"The cluster has changed since the plan was made: {found.explain()}.")

@@ -16,7 +16,7 @@ from ballast.core.plan import Plan
 from ballast.core.planner import PlannerPolicy
 from ballast.core.planner.retirement import DecommissionPhase, Step, next_step
 from ballast.core.wording import ShowLine, human_total
-from ballast.errors import Incomplete, Infeasible
+from ballast.errors import Incomplete, NoPlanFound
 from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
 
@@ -54,13 +54,13 @@ def decommission(
         with begin() as session:
             state = session.opened.cluster.snapshot()
             if retiring is None:
-                drained = read_drained(session.opened, state, session.teller.show_line)
+                drained = read_drained(session.opened, state, session.user_interface.show_line)
                 retiring = _Retiring(named.among(state.broker_index), policy.with_drained(drained), follow_s)
             step = retiring.next_step(state)
             if not retiring.agreed and step.phase in {*COPIES, DecommissionPhase.WAITING}:
                 if retiring.data is not None:
                     session.tell_pace(session.opened.cluster.snapshot(), retiring.data, execution)
-                session.teller.confirm(f"{retiring.outline} Carry it out?")
+                session.user_interface.confirm(f"{retiring.outline} Execute it?")
                 retiring.begin()
                 # An earlier life of this command may have left its run: a plan made beside it would fight with it.
                 left = session.finish_open_runs()
@@ -68,16 +68,16 @@ def decommission(
                     return left
                 continue
             if step.phase in COPIES and step.plan is not None:
-                session.teller.show_line(step.sentence)
-                result = session.carry_out(step.plan, execution)
+                session.user_interface.show_line(step.sentence)
+                result = session.execute(step.plan, execution)
                 if result.exit_code != 0:
                     return result
                 require_not_paused(result.paused_by)
                 continue
         if step.phase is DecommissionPhase.STUCK:
             remedy = step.plan.obstacles[0].remedy if step.plan is not None and step.plan.obstacles else None
-            raise Infeasible(step.sentence, hint=remedy or None)
-        if not retiring.wait(step, session.teller.show_line):
+            raise NoPlanFound(step.sentence, hint=remedy or None)
+        if not retiring.wait(step, session.user_interface.show_line):
             return BrokersEmpty(retiring.brokers, step.sentence)
 
 

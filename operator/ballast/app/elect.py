@@ -50,7 +50,7 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
     ``percentage`` is the imbalance to tolerate, None for the cluster's own.
     """
     state = session.opened.cluster.snapshot(log_dirs=False, configs=asked.over_the_threshold and percentage is None)
-    on_line = session.teller.show_line
+    on_line = session.user_interface.show_line
     preferred = asked.brokers.among(state.broker_index)
     if asked.over_the_threshold:
         names = over_threshold(state, percentage, on_line)
@@ -68,7 +68,7 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
         )
         return None
     lossy = f"{human_elections(len(names), unclean=True)} (records may be lost)"
-    session.teller.confirm(f"Hold {lossy if asked.unclean else planned_elections(len(names))}?")
+    session.user_interface.confirm(f"Hold {lossy if asked.unclean else planned_elections(len(names))}?")
     plan = Plan(
         intent=f"elect {'unclean' if asked.unclean else 'preferred'}",
         purpose=Purpose("elect-unclean" if asked.unclean else "elect"),
@@ -77,13 +77,13 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
         moves=(),
         elections=tuple(names),
     )
-    return session.carry_out(plan, ExecutionPolicy(), unclean=asked.unclean)
+    return session.execute(plan, ExecutionPolicy(), unclean=asked.unclean)
 
 
 def _refuse_drained(brokers: frozenset[int]) -> None:
     if brokers:
         raise Refused(
-            f"Drained brokers are not elected: {human_brokers(sorted(brokers))}.",
+            f"Draining brokers are not elected: {human_brokers(sorted(brokers))}.",
             hint=f"Leave it out, or end the drain first: ballast drains end {min(brokers)} (or balance.draining of the settings).",
         )
 

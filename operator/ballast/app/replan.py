@@ -14,7 +14,7 @@ from ballast.core.planner import Loads
 from ballast.core.planner import plan as make_plan
 from ballast.core.planner.request import load_request
 from ballast.core.wording import ShowLine, human_many, human_replicas, human_total
-from ballast.errors import Infeasible, UsageError
+from ballast.errors import NoPlanFound, UsageError
 from ballast.wiring.loads import HistoryPolicy, loads_from_history
 
 SHOWN: Final = 5
@@ -29,7 +29,7 @@ def replan(plan: Plan, state: ClusterState, drained: Iterable[int], on_line: Sho
     if not plan.request:
         raise UsageError(
             "The plan does not say what was asked for, so it cannot be made again.",
-            hint="Make a new plan with ballast plan, or give --on-drift valid-only to carry out the part that still holds.",
+            hint="Make a new plan with ballast plan, or give --on-drift valid-only to execute the part that still holds.",
         )
     intent, policy, seed = load_request(plan.request)
     history = plan.request.get("history")
@@ -39,9 +39,9 @@ def replan(plan: Plan, state: ClusterState, drained: Iterable[int], on_line: Sho
         loads = Loads.from_state(state)
     made = make_plan(state, intent, loads=loads, policy=policy.with_drained(drained), seed=seed)
     made = replace(made, created_at_ms=int(time.time() * 1000), request=plan.request)
-    if made.status == "infeasible":
+    if made.status == "no-plan-found":
         first = made.obstacles[0]
-        raise Infeasible(f"Planned again, {first.subject}: {first.detail}.", hint=first.remedy or None)
+        raise NoPlanFound(f"Planned again, {first.subject}: {first.detail}.", hint=first.remedy or None)
     for line in difference(plan, made):
         on_line(line)
     return made

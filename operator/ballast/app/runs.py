@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from ballast.app.teller import Teller
+from ballast.app.user_interface import UserInterface
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.errors import Incomplete, Interrupted, Refused
@@ -42,7 +42,7 @@ class Session:
     """One command that changes a cluster: how it names itself, how long it waits for the lock, where it tells its story."""
 
     opened: OpenCluster
-    teller: Teller
+    user_interface: UserInterface
     command: str
     """As others are told who holds the lock."""
     journal: str | None = None
@@ -61,7 +61,7 @@ class Session:
             lock_wait_s=self.lock_wait_s,
             take_over=self.take_over,
             is_follower=is_follower,
-            on_line=self.teller.show_line,
+            on_line=self.user_interface.show_line,
         )
 
     def tell_pace(self, state: ClusterState, plan: Plan, policy: ExecutionPolicy) -> None:
@@ -72,14 +72,14 @@ class Session:
         if not any(m.adding for m in plan.moves):
             return
         if not policy.throttled:
-            self.teller.show_line(UNTHROTTLED)
-        elif self.teller.asks:
+            self.user_interface.show_line(UNTHROTTLED)
+        elif self.user_interface.asks:
             for line in (*foreseen_pace(self.opened.cluster, state, plan, policy).lines(), CHANGE):
-                self.teller.show_line(line)
+                self.user_interface.show_line(line)
 
-    def carry_out(self, plan: Plan, policy: ExecutionPolicy, *, unclean: bool = False) -> RunResult:
-        """Carry out a plan after whatever an earlier process left open; the result of that where it was left again."""
-        view = self.teller.view()
+    def execute(self, plan: Plan, policy: ExecutionPolicy, *, unclean: bool = False) -> RunResult:
+        """Execute a plan after whatever an earlier process left open; the result of that where it was left again."""
+        view = self.user_interface.view()
         with self.writer(view) as writer:
             left = self._finish_open_runs(writer)
             if left is not None:
@@ -89,15 +89,15 @@ class Session:
             writer.driver.restore_throttles()
             run_id = new_run_id()
             api = writer.opened.cluster.snapshot(log_dirs=False, configs=False).api
-            result = view.carry_out(
+            result = view.execute(
                 lambda: writer.apply(plan, policy.adapt(api), run_id=run_id, unclean=unclean), writer.driver
             )
-        self.teller.tell(result)
+        self.user_interface.tell(result)
         return result
 
     def finish_open_runs(self) -> RunResult | None:
         """Finish what an earlier process left, before anything is planned on top of it; its result when it was left again."""
-        with self.writer(self.teller.view()) as writer:
+        with self.writer(self.user_interface.view()) as writer:
             result = self._finish_open_runs(writer)
             if result is None:
                 writer.driver.restore_throttles()
@@ -110,7 +110,7 @@ class Session:
             run_id = find_run_id(self.opened, run_id, self.journal)
         nothing = "No run is open." if run_id is None else f"Run {run_id} has ended."
         if is_settled(self.opened, self.journal):
-            self.teller.show_line(nothing)
+            self.user_interface.show_line(nothing)
             return 0
         with self.writer(is_follower=True) as writer:
             if give_up_after_s is not None:
@@ -120,12 +120,12 @@ class Session:
             unread = {i: why for i, why in skipped.items() if run_id in {None, i}}
             if not open_runs:
                 if not unread:
-                    self.teller.show_line(nothing)
+                    self.user_interface.show_line(nothing)
                 for setting in list_unrestored(writer.driver.restore_throttles()):
-                    self.teller.show_line(f"Throttle not yet removed: {setting}")
+                    self.user_interface.show_line(f"Throttle not yet removed: {setting}")
                 refuse_unreadable(unread)
             for line in unreadable_lines(unread):
-                self.teller.show_line(line)
+                self.user_interface.show_line(line)
             code = Refused.exit_code if unread else 0
             for run in open_runs:
                 code = self.resume_run(writer, run).exit_code or code
@@ -135,28 +135,28 @@ class Session:
 
     def resume_run(self, writer: Writer, run: Run, command: Command | None = None, reason: str = "") -> RunResult:
         """Go on with a run, with a command, and why it is given, if there is one."""
-        view = self.teller.view()
+        view = self.user_interface.view()
         writer.driver.listen(view)
         if command is not None:
             by = sign_as(this_process(f"ballast {command.value}").description, reason)
             writer.driver.ask(command, run=run.id, by=by)
-        result = view.carry_out(lambda: writer.resume(run), writer.driver)
-        self.teller.tell(result)
+        result = view.execute(lambda: writer.resume(run), writer.driver)
+        self.user_interface.tell(result)
         return result
 
     def undo(self, writer: Writer, run: Run, reason: str = "") -> RunResult:
         """Put back what a run that has ended did; the intent of the run that does tells the reason."""
         writer.driver.restore_throttles()
-        view = self.teller.view()
+        view = self.user_interface.view()
         writer.driver.listen(view)
-        result = view.carry_out(lambda: writer.rollback(run, reason), writer.driver)
-        self.teller.tell(result)
+        result = view.execute(lambda: writer.rollback(run, reason), writer.driver)
+        self.user_interface.tell(result)
         return result
 
     def _finish_open_runs(self, writer: Writer) -> RunResult | None:
         """Finish the runs that an earlier process left, oldest first; the result of one that was left again."""
         for run in writer.driver.open_runs():
-            self.teller.show_line(f"Run {run.id} ({run.intent}) is still open; it is finished first.")
+            self.user_interface.show_line(f"Run {run.id} ({run.intent}) is still open; it is finished first.")
             result = self.resume_run(writer, run)
             if result.exit_code == Interrupted.exit_code:
                 return result

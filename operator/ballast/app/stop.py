@@ -30,9 +30,9 @@ def stop(session: Session, command: Command, run_id: str | None, reason: str = "
     """
     log = journal_to_look_at(session.opened, session.journal)
     try:
-        run = _run_of(log, run_id, session.teller.show_line)
+        run = _run_of(log, run_id, session.user_interface.show_line)
         if run is None:
-            session.teller.show_line("No run is open.")
+            session.user_interface.show_line("No run is open.")
             return 0
         if run.ended and command is Command.CANCEL:
             return _too_late(session, run)
@@ -43,13 +43,13 @@ def stop(session: Session, command: Command, run_id: str | None, reason: str = "
             )
         if command is Command.ROLLBACK:
             state = session.opened.cluster.snapshot(configs=False)
-            session.teller.show_line(f"{rollback_outline(run, state)}.")
-        session.teller.confirm(f"{_VERBS[command]} run {run.id} ({run.intent})?")
+            session.user_interface.show_line(f"{rollback_outline(run, state)}.")
+        session.user_interface.confirm(f"{_VERBS[command]} run {run.id} ({run.intent})?")
         what = f"{command.value} run {run.id}"
         body = {"run": run.id, "reason": reason} if reason else {"run": run.id}
-        told = None if run.ended else ask_holder(log, command.value, body, what, session.teller.show_line)
+        told = None if run.ended else ask_holder(log, command.value, body, what, session.user_interface.show_line)
         if told is not None:
-            session.teller.show_line(f"Answer: {told.rstrip('.')}. Follow it with: ballast runs show {run.id}")
+            session.user_interface.show_line(f"Answer: {told.rstrip('.')}. Follow it with: ballast runs show {run.id}")
             return 0
     finally:
         log.close()
@@ -96,7 +96,7 @@ def _stop_here(session: Session, command: Command, run_id: str, reason: str) -> 
 
 
 def _too_late(session: Session, run: Run) -> int:
-    session.teller.show_line(
+    session.user_interface.show_line(
         f"Run {run.id} has ended already ({run.status.value}); ballast rollback {run.id} would undo it."
     )
     return 0

@@ -61,7 +61,7 @@ COMMANDS: Final[dict[str, Entry]] = {
                 "ballast topics create orders --partitions 6 --replication-factor 3 --topic-config retention.ms=60000",
                 "ballast topics create orders --replica-assignment 1:2:3,2:3:1",
             ),
-            "expand": ("ballast topics expand orders --partitions 24 --dry-run",),
+            "add-partitions": ("ballast topics add-partitions orders --partitions 24 --dry-run",),
         },
     ),
     "leaders": Entry(
@@ -110,7 +110,7 @@ COMMANDS: Final[dict[str, Entry]] = {
             ),
             "change-rf": ("ballast plan change-rf orders --replication-factor 3 --save plan.json",),
             "racks": ("ballast plan racks --save plan.json",),
-            "swap": ("ballast plan swap 4 7 --save plan.json",),
+            "replace": ("ballast plan replace 4 7 --save plan.json",),
             "place": (
                 "ballast plan place orders --save plan.json",
                 "ballast plan place 'orders.*' --brokers 1,2,5-7 --placement kraft",
@@ -130,7 +130,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "apply": Entry(
         "ballast.cli.commands.apply:apply",
         "Change",
-        "Carry out a plan: throttled, journaled, verified, resumable.",
+        "Execute a plan: throttled, journaled, verified, resumable.",
         (
             "ballast apply plan.json",
             "ballast apply plan.json --throttle 50MB --yes",
@@ -149,7 +149,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "drains": Entry(
         "ballast.cli.commands.drains:drains",
         "Change",
-        "Brokers that were drained on the page: list them, end their drain.",
+        "Brokers that are draining, as asked on the web page: list them, end their drain.",
         (
             "ballast drains",
             "ballast drains end 4",
@@ -269,7 +269,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "reassign": Entry(
         "ballast.cli.commands.reassign.command:reassign",
         "Kafka's own tools",
-        "What kafka-reassign-partitions does, same options.",
+        "What kafka-reassign-partitions does, throttled by default.",
         (
             "ballast reassign --bootstrap-server kafka:9092 --generate --topics-to-move-json-file topics.json --broker-list 1,2,3",
             "ballast reassign --bootstrap-server kafka:9092 --execute --reassignment-json-file moves.json --throttle 50000000",

@@ -145,7 +145,7 @@ def execution_options(command: F) -> F:
         click.option(
             "--replicas-below-min-isr",
             type=click.Choice(["refuse", "allow"]),
-            help="Whether to add a replica where there are fewer than min.insync.replicas: brokers refuse writes with acks=all "
+            help="Whether to add a replica where there are fewer than min.insync.replicas: writes with acks=all are rejected "
             "meanwhile.  [default: settings, else refuse]",
         ),
         click.option(

@@ -43,7 +43,7 @@ RUN_DOCUMENTS: Final = (
     "RunNote",
     "RunEnded",
 )
-"""What a command that carries out a run prints with ``--output json``, one a line."""
+"""What a command that executes a run prints with ``--output json``, one a line."""
 LEAVES_WITHIN_S: Final = 20.0
 """How long leaving may take before the process ends without it: a journal that does not answer must not hold a person."""
 
@@ -51,7 +51,7 @@ LEAVES_WITHIN_S: Final = 20.0
 class Screen(Protocol):
     """Hears the driver from its thread, draws from the main one."""
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Take note."""
         ...
 
@@ -130,7 +130,7 @@ class LineScreen(_LineByLine):
         super().__init__(print_line)
         self._shown_s = 0.0
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Turn it into a line where it is worth one."""
         import time
 
@@ -161,7 +161,7 @@ class JsonScreen(_LineByLine):
     def __init__(self) -> None:
         super().__init__(click.echo)
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Turn it into a document."""
         from ballast.cli.run_documents import document_of
 
@@ -181,7 +181,7 @@ class LiveScreen:
         self._lines: deque[str] = deque()
         self._progress: Progress | None = None
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Keep the newest progress and the lines worth telling."""
         from ballast.executor.driver.events import Progressed
 
@@ -258,7 +258,7 @@ def _stderr_console() -> Console:
     return Console(stderr=True, highlight=False, emoji=False)
 
 
-def carry_out(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> RunResult:
+def execute(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> RunResult:
     """Run ``act`` (which uses the driver) in a thread, show it, and obey signals until it has ended."""
     results: list[RunResult] = []
     failures: list[BaseException] = []
@@ -306,7 +306,7 @@ def _end_at_once(driver: Driver, screen: Screen) -> RunResult:
         throttles_to_restore=driver.throttles_to_restore(),
         restore_commands=tuple(driver.restore_commands()),
     )
-    screen.hear(RunEnded(left))
+    screen.on_event(RunEnded(left))
     screen.draw()
     return left
 

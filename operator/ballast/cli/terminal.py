@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ballast.cli.run_options import confirm, wants_take_over
-from ballast.cli.run_screen import Screen, carry_out, screen_for
+from ballast.cli.run_screen import Screen, execute, screen_for
 from ballast.cli.tables import human_bytes, human_many, print_line
 from ballast.core.wording import human_elections, human_time
 
 if TYPE_CHECKING:
     from ballast.app.runs import Session
-    from ballast.app.teller import RunView
+    from ballast.app.user_interface import RunView
     from ballast.executor.driver.driver import Driver
     from ballast.executor.driver.events import RunEvent, RunResult
     from ballast.wiring.cluster import OpenCluster
@@ -25,17 +25,17 @@ ENDINGS_SHOWN: Final = 20
 class _View:
     screen: Screen
 
-    def hear(self, event: RunEvent) -> None:
-        self.screen.hear(event)
+    def on_event(self, event: RunEvent) -> None:
+        self.screen.on_event(event)
 
-    def carry_out(self, act: Callable[[], RunResult], driver: Driver) -> RunResult:
+    def execute(self, act: Callable[[], RunResult], driver: Driver) -> RunResult:
         """Obeys signals until the run has ended."""
-        return carry_out(act, driver, self.screen)
+        return execute(act, driver, self.screen)
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """One command's terminal: ``Teller`` of the use cases."""
+    """One command's terminal: ``UserInterface`` of the use cases."""
 
     output: str = "table"
     yes: bool = False

@@ -26,7 +26,7 @@ FORMS: Final[Mapping[str, Form]] = {
 """Forms that every catalogue has."""
 
 
-class Saying(NamedTuple):
+class Template(NamedTuple):
     """The two templates of a code: what is wrong, and what to do about it."""
 
     detail: str

@@ -1,4 +1,4 @@
-"""How much each broker receives and sends while moves are carried out: what sets the time that they take.
+"""How much each broker receives and sends while moves are executed: what sets the time that they take.
 
 A new replica fetches from the partition's leader, so it is the leader who sends, also where another replica leaves.
 """

@@ -36,7 +36,7 @@ def planned_elections(count: int) -> str:
 
 
 def human_plan_status(status: str) -> str:
-    """A plan's status as people read it: what the plan would do, carried out or not."""
+    """A plan's status as people read it: what the plan would do, executed or not."""
     return status.replace("-", " ")
 
 

@@ -1,1 +1,1 @@
-"""Carries a plan out: a pure state machine and the driver that performs its effects."""
+"""Executes a plan: a pure state machine and the driver that performs its effects."""

@@ -206,7 +206,9 @@ FLEET_PLAN: Final = Table(
         Column("bytes_stored", "bigint", "known bytes of all replicas"),
         Column("sizes_unknown", "int", "replicas whose size is not known: `bytes_stored` lacks them"),
         Column(
-            "status", "string", "`nothing-to-do`, `meets-all-goals`, `misses-some-goals`, `infeasible` or `not-planned`"
+            "status",
+            "string",
+            "`nothing-to-do`, `meets-all-goals`, `misses-some-goals`, `no-plan-found` or `not-planned`",
         ),
         Column("detail", "string", "the first obstacle or failure, empty when there is none"),
         Column(

@@ -1,4 +1,4 @@
-"""The journal: where intents are written before they are carried out, and the lock that goes with it.
+"""The journal: where intents are written before they are executed, and the lock that goes with it.
 
 One writer at a time.  ``acquire`` makes this process the writer or raises ``LockHeld``; ``append`` is atomic and durable
 and raises ``Fenced`` once another process has become the writer.  Every call may raise ``JournalLost``: what was written is
@@ -168,7 +168,7 @@ def find_restart(records: Iterable[Record]) -> JournalRestart | None:
 
 
 EXPIRES_S: Final = 300.0
-"""How long an order may wait for a process that carries it out."""
+"""How long an order may wait for a process that executes it."""
 
 
 def is_expired(request: Request, now_ms: int) -> bool:

@@ -53,7 +53,7 @@ class ClusterSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JournalSettings:
-    """Where intents are written before they are carried out. Changes need a restart."""
+    """Where intents are written before they are executed. Changes need a restart."""
 
     file: Path | None = None
     """A file instead of the topic in the cluster, for the daemon and for every command with these settings. Two processes of which
@@ -112,7 +112,7 @@ class Settings:
     """Which cluster, and how it is reached."""
     mode: Mode = Mode.OBSERVE
     """`observe` writes nothing to the cluster, not even a journal; `approve` prepares plans that wait for a person;
-    `auto` carries them out. Each kind of action may have its own, see `actions`."""
+    `auto` executes them. Each kind of action may have its own, see `actions`."""
     leaders: LeaderPolicy = field(default_factory=LeaderPolicy)
     """Leader imbalance."""
     actions: Actions = field(default_factory=Actions)
@@ -126,7 +126,7 @@ class Settings:
     balance: PlannerPolicy = field(default_factory=PlannerPolicy)
     """The imbalance that is tolerated, and what plans may do."""
     execution: ExecutionPolicy = field(default_factory=ExecutionPolicy)
-    """How plans are carried out: batches, throttles, guards."""
+    """How plans are executed: batches, throttles, guards."""
     journal: JournalSettings = field(default_factory=JournalSettings)
     """Where intents are written."""
     samples: SampleSettings = field(default_factory=SampleSettings)

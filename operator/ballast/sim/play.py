@@ -119,7 +119,7 @@ def play(
     nic_bytes_per_s: float,
     failure: BrokerFailure | None = None,
 ) -> Playback:
-    """Carry the plan out on a simulated copy of the cluster; never touches the cluster itself."""
+    """Execute the plan on a simulated copy of the cluster; never touches the cluster itself."""
     return _Player(state, plan, policy, loads=loads, nic_bytes_per_s=nic_bytes_per_s, failure=failure).run()
 
 
@@ -184,7 +184,7 @@ class _Player:
         self._tell(f"The run ends: {self.out.status}.")
         return self.out
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Keep the first few refusals and notes of each kind, dated."""
         if isinstance(event, Refusing):
             for verdict in event.verdicts[:1]:

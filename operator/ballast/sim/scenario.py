@@ -1,7 +1,7 @@
 """Runs a scenario: the production planner, machine and driver on a simulated cluster, and what was expected of them.
 
 A scenario says what the cluster is, what happens to it and when, what Ballast is asked to do, and what must hold.  Each
-intent (``balance``, ``decommission 3``, …) plans from what the cluster says at that moment and carries the plan out; ``crash
+intent (``balance``, ``decommission 3``, …) plans from what the cluster says at that moment and executes it; ``crash
 after=20s`` kills the process that long into the next intent, and another one takes over.  See ``docs/simulator.md``.
 """
 
@@ -70,7 +70,7 @@ class Scenario:
         return self._world
 
     def run(self) -> ClaimOutcome:
-        """Carry every statement out in order."""
+        """Execute every statement in order."""
         for statement in self.statements:
             if self._world is None and statement.verb not in {"cluster", "snapshot"}:
                 raise statement.fail("the first statement is cluster brokers=… or snapshot FILE")
@@ -210,7 +210,7 @@ class Scenario:
         self._crash_after_s.append(s.only("after").number("after"))
 
     def intent(self, s: Statement) -> None:
-        """Plan and carry out; a crashed process is followed by another, which finishes what it finds."""
+        """Plan and execute; a crashed process is followed by another, which finishes what it finds."""
         began = self.clock.monotonic_s()
         self.outcome.throttles_before = throttles(self.world)
         while True:

@@ -66,7 +66,7 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
     opened, credentials = open_followed(
         settings,
         lambda: service.stop(),  # noqa: PLW0108 — it is made below
-        RetryPolicy(total_s=settings.cluster.timeout_s, observer=Retries(metrics).hear),
+        RetryPolicy(total_s=settings.cluster.timeout_s, observer=Retries(metrics).on_event),
     )
     with opened:
         outside = Outside(
@@ -129,7 +129,7 @@ class Retries:
     def __init__(self, metrics: Metrics) -> None:
         self._counter = metrics.retries
 
-    def hear(self, operation: str, attempt: int, failure: BallastError, wait_s: float) -> None:
+    def on_event(self, operation: str, attempt: int, failure: BallastError, wait_s: float) -> None:
         """``RetryObserver``."""
         log_event(
             log,

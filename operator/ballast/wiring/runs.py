@@ -54,7 +54,7 @@ class Writer:
     clock: Clock
 
     def apply(self, plan: Plan, policy: ExecutionPolicy, *, run_id: str, unclean: bool = False) -> RunResult:
-        """Carry a plan out, and roll it back when a person asked for that on the way."""
+        """Execute a plan, and roll it back when a person asked for that on the way."""
         return self.driver.roll_back_if_asked(self.driver.execute(plan, policy, run_id=run_id, unclean=unclean))
 
     def resume(self, run: Run) -> RunResult:
@@ -67,7 +67,7 @@ class Writer:
             raise Refused(
                 f"Run {run.id} had settings that this version does not know: {', '.join(run.unknown_settings)}. "
                 "Its rollback would not keep to them.",
-                hint="Roll it back with the Ballast version that carried it out, or a newer one.",
+                hint="Roll it back with the Ballast version that executed it, or a newer one.",
             )
         plan = rollback_plan(run)
         if reason:
@@ -126,7 +126,7 @@ def open_writer(
             _answer_own(log, request_id)
         records = log.read()
         if listener is not None and find_restart(records) is not None:
-            listener.hear(RunNote("journal-begun-again"))
+            listener.on_event(RunNote("journal-begun-again"))
         if on_line is not None and is_paused(records):
             on_line("Ballast is paused on the page; this command goes on all the same.")
     except BaseException:

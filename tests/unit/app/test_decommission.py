@@ -25,16 +25,20 @@ def test_a_pause_during_one_step_holds_the_next(monkeypatch: pytest.MonkeyPatch)
     state = cluster((1, 2), (2, 1), (2, 3), brokers=4)
     carried: list[object] = []
 
-    def carry_out(plan: Any, *_: object) -> RunResult:
+    def execute(plan: Any, *_: object) -> RunResult:
         carried.append(plan)
         return RunResult("r", "done", paused_by="Ada")
 
     @contextmanager
     def begin() -> Iterator[Session]:
-        teller = SimpleNamespace(show_line=lambda _: None, confirm=lambda _: None)
+        user_interface = SimpleNamespace(show_line=lambda _: None, confirm=lambda _: None)
         opened = SimpleNamespace(cluster=SimpleNamespace(snapshot=lambda: state))
         session = SimpleNamespace(
-            opened=opened, teller=teller, carry_out=carry_out, finish_open_runs=lambda: None, tell_pace=lambda *_: None
+            opened=opened,
+            user_interface=user_interface,
+            execute=execute,
+            finish_open_runs=lambda: None,
+            tell_pace=lambda *_: None,
         )
         yield cast("Session", session)
 

@@ -47,8 +47,8 @@ def test_what_the_holder_answers_is_told(daemon: MemoryJournal, monkeypatch: pyt
 
 def test_a_refusal_is_an_error(daemon: MemoryJournal, monkeypatch: pytest.MonkeyPatch) -> None:
     """A script that goes on after ``ballast cancel`` must not take a run for cancelled that goes on."""
-    answering(monkeypatch, daemon, "Run r is not being carried out.", refused=True)
-    with pytest.raises(Refused, match=r"^the daemon refuses to cancel run r: Run r is not being carried out\.$"):
+    answering(monkeypatch, daemon, "Run r is not being executed.", refused=True)
+    with pytest.raises(Refused, match=r"^the daemon refuses to cancel run r: Run r is not being executed\.$"):
         ask_holder(daemon, "cancel", {"run": "r"}, "cancel run r", print)
 
 

@@ -1,4 +1,4 @@
-"""What a command tells of the runs it carries out: those that were left before it, its own, and those that end in an error."""
+"""What a command tells of the runs it executes: those that were left before it, its own, and those that end in an error."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def left(monkeypatch: pytest.MonkeyPatch) -> Scene:
 def apply(s: Scene, output: str) -> int:
     """``ballast apply`` of a second plan."""
     opened = OpenCluster(s.cluster, "sim:1")
-    return Session(opened, Terminal(output), "ballast apply").carry_out(s.plan(SECOND), POLICY).exit_code
+    return Session(opened, Terminal(output), "ballast apply").execute(s.plan(SECOND), POLICY).exit_code
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -78,9 +78,9 @@ def test_a_run_that_ends_in_an_error_has_told_its_story_until_then(
         def __init__(self, screen: Listener) -> None:
             self.screen = screen
 
-        def hear(self, event: Any) -> None:
+        def on_event(self, event: Any) -> None:
             """Pass it on."""
-            self.screen.hear(event)
+            self.screen.on_event(event)
             if isinstance(event, Performing) and event.effect.kind is EffectKind.SUBMIT:
                 raise Fenced("Another process has taken this cluster's lock.")
 

@@ -7,7 +7,7 @@ import time
 
 from tests.unit.executor.scenes import MB, scene
 
-from ballast.cli.run_screen import carry_out, screen_for
+from ballast.cli.run_screen import execute, screen_for
 from ballast.core.plan import Move
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.sim import SimClock
@@ -29,7 +29,7 @@ def main() -> None:
     moves = [Move("t", p, (1, 2), (3, 2), 100_000 * MB) for p in (0, 1)]
     screen = screen_for("table")
     s.driver.listen(screen)
-    result = carry_out(
+    result = execute(
         lambda: s.driver.execute(s.plan(*moves), ExecutionPolicy(moves_in_per_broker=1), run_id="r"), s.driver, screen
     )
     in_flight = len(s.cluster.reassignments())

@@ -47,7 +47,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("context", ALL, ids=lambda c: c.command_path)
 @pytest.mark.usefixtures("files")
 def test_every_page_has_examples_that_the_command_takes(context: click.Context) -> None:
-    """By the parser itself: names, options and values; nothing is carried out."""
+    """By the parser itself: names, options and values; nothing is executed."""
     lines = examples_in(context)
     assert lines
     for line in lines:

@@ -74,7 +74,7 @@ def test_a_replica_list_is_written_in_one_form() -> None:
 
 
 def test_each_kind_of_change_has_one_count_and_one_word_from_the_plan_to_the_end_of_its_run() -> None:
-    """What copies no data is no move: the plan, its report, the question before it is carried out, the daemon, and the run say the same."""
+    """What copies no data is no move: the plan, its report, the question before it is executed, the daemon, and the run say the same."""
     changes = (
         *(Move("t", p, (1, 2), (1, 3), RATE) for p in range(3)),
         *(Move("t", p, (1, 2), (2, 1), RATE) for p in range(3, 5)),

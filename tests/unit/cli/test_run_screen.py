@@ -19,7 +19,7 @@ from rich.console import Console
 from tests.unit.executor.scenes import MB, T, scene
 
 from ballast.cli.run_options import GUARD_TIMEOUT_S, Rate, Throttle, ThrottleType, execution_options, policy_from
-from ballast.cli.run_screen import LEAVES_WITHIN_S, JsonScreen, LineScreen, LiveScreen, carry_out, screen_for
+from ballast.cli.run_screen import LEAVES_WITHIN_S, JsonScreen, LineScreen, LiveScreen, execute, screen_for
 from ballast.core.plan import Move
 from ballast.errors import Interrupted, UsageError
 from ballast.executor.driver.events import RunResult
@@ -71,9 +71,9 @@ def test_bars_show_the_move_and_the_whole(width: int) -> None:
     class Both:
         """Draws after everything it hears."""
 
-        def hear(self, event: object) -> None:
+        def on_event(self, event: object) -> None:
             """Hear and draw."""
-            screen.hear(event)  # type: ignore[arg-type]
+            screen.on_event(event)  # type: ignore[arg-type]
             screen.draw()
 
     s.driver.listen(Both())
@@ -109,7 +109,7 @@ def test_interrupt_without_a_terminal_leaves_at_once(monkeypatch: pytest.MonkeyP
         return RunResult("r", "left")
 
     before = signal.getsignal(signal.SIGINT)
-    assert carry_out(act, s.driver, LineScreen()).exit_code == 130
+    assert execute(act, s.driver, LineScreen()).exit_code == 130
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -129,7 +129,7 @@ def test_an_interrupt_while_it_leaves_does_not_wait_and_asks_nothing(
     began_s = time.monotonic()
     try:
         with pytest.raises(Interrupted, match="nothing was sent"):
-            carry_out(act, s.driver, LineScreen())
+            execute(act, s.driver, LineScreen())
     finally:
         ended.set()
     assert time.monotonic() - began_s < LEAVES_WITHIN_S / 2
@@ -145,7 +145,7 @@ def test_failures_of_the_run_reach_the_command() -> None:
         raise ValueError("a bug")
 
     with pytest.raises(ValueError, match="a bug"):
-        carry_out(act, s.driver, LineScreen())
+        execute(act, s.driver, LineScreen())
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class Ears:
 
     heard: list[RunEvent] = field(default_factory=list)
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Keep it."""
         self.heard.append(event)
 

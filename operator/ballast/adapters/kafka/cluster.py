@@ -216,24 +216,24 @@ class KafkaCluster:
         return self._wire.ask("partitions", make)
 
     def log_dirs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs]:
-        """Log dirs of some brokers, asked side by side; those that do not answer are absent."""
+        """Log dirs of some brokers, asked in parallel; those that do not answer are absent."""
         answers, failures = log_dir_requests.describe(self._wire, brokers, read_broker_logs)
         for broker, failure in failures.items():
-            log.warning("broker %d gave no log dirs: %s", broker, failure.message)
+            log.warning("broker %d did not return log dirs: %s", broker, failure.message)
         return answers
 
     def log_ends(self, replicas: Mapping[int, Collection[TopicPartition]]) -> LogEnds:
         """The log end of replicas, each told by its own broker; what is not told is absent."""
         answers, failures = log_end_requests.describe(self._wire, replicas)
         for broker, failure in failures.items():
-            log.warning("broker %d gave no log ends: %s", broker, failure.message)
+            log.warning("broker %d did not return log end offsets: %s", broker, failure.message)
         return answers
 
     def local_starts(self, replicas: Mapping[int, Collection[TopicPartition]]) -> LocalStarts:
         """The first offset that each broker has on its own disk; what is not told is absent."""
         answers, failures = log_end_requests.describe(self._wire, replicas, log_end_requests.EARLIEST_LOCAL)
         for broker, failure in failures.items():
-            log.warning("broker %d gave no local log starts: %s", broker, failure.message)
+            log.warning("broker %d did not return local log start offsets: %s", broker, failure.message)
         return answers
 
     def offsets(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:

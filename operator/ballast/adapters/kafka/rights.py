@@ -21,19 +21,19 @@ _RIGHTS: Final = (
 
 
 def right_for(what: str) -> str | None:
-    """The right that a question takes, such as ``Describe on the cluster``; None where no single one can be named."""
+    """The right that a question requires, such as ``Describe on the cluster``; None where no single one can be named."""
     return next((right for words, right in _RIGHTS if what.startswith(words)), None)
 
 
 def explain_denial(what: str) -> tuple[str, str]:
     """The sentence and the hint for a question that the cluster forbids."""
     right = right_for(what)
-    takes = f": it takes {right}" if right else ""
-    return f"Not authorized to ask for {what}{takes}.", f"Grant Ballast's user the rights that {PAGE} lists."
+    requires = f": it requires {right}" if right else ""
+    return f"Not authorized to ask for {what}{requires}.", f"Grant Ballast's principal the ACLs that {PAGE} lists."
 
 
 def explain(code: str, message: str | None, what: str) -> str:
     """A broker's message about one thing that was asked for; where it forbids, with the right that is missing."""
     right = right_for(what) if code.endswith("AUTHORIZATION_FAILED") else None
-    takes = f"{what} takes {right}" if right else ""
-    return " ".join(part for part in (f"{message.rstrip('.')};" if message and takes else message, takes) if part)
+    requires = f"{what} requires {right}" if right else ""
+    return " ".join(part for part in (f"{message.rstrip('.')};" if message and requires else message, requires) if part)

@@ -1,4 +1,4 @@
-"""``ballast apply``: carry out exactly the plan that was shown, then show what the run has made of each broker."""
+"""``ballast apply``: execute exactly the plan that was shown, then show what the run has made of each broker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIGURES: Final = ("leaders", "replicas", "bytes")
     type=click.Choice(["refuse", "replan", "valid-only"]),
     default="refuse",
     show_default=True,
-    help="When the cluster is no longer as the plan saw it: refuse, plan the same again now, or carry out the part that "
+    help="When the cluster is no longer as the plan saw it: refuse, plan the same again now, or execute the part that "
     "still holds.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
@@ -48,15 +48,15 @@ def apply(
     output: str,
     cluster: ClusterOptions,
 ) -> int:
-    """Carry out PLAN (from ballast plan, or Kafka's reassignment JSON), throttled, verified and resumable."""
-    from ballast.app.apply import apply as carry_out
+    """Execute PLAN (from ballast plan, or Kafka's reassignment JSON), throttled, verified and resumable."""
+    from ballast.app.apply import apply as execute
     from ballast.cli.terminal import Terminal, session_of
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
     policy = policy_from(policy_options, cluster.settings().execution)
     with cluster.open() as opened:
         session = session_of(opened, Terminal(output, yes), "ballast apply", journal=journal, lock_wait_s=lock_wait)
-        applied = carry_out(session, text, str(plan), policy, on_drift)
+        applied = execute(session, text, str(plan), policy, on_drift)
     if applied is None:
         return 0
     if applied.after is not None:

@@ -46,9 +46,9 @@ def decommission(
 ) -> int:
     """Empty brokers so that they can be stopped: leadership first (no data copied), then data; it says when they can be.
 
-    Run it again after an interruption and it goes on where things are.  ballast plan decommission shows the cost only.
+    Run it again after an interruption: it continues from the cluster's current state.  ballast plan decommission shows the cost only.
     """
-    from ballast.app.decommission import decommission as carry_out
+    from ballast.app.decommission import decommission as execute
     from ballast.cli.terminal import Terminal, session_of
     from ballast.executor.driver.events import RunResult
 
@@ -59,7 +59,7 @@ def decommission(
         with cluster.open() as opened:
             yield session_of(opened, terminal, "ballast decommission", journal=journal, lock_wait_s=lock_wait)
 
-    ended = carry_out(
+    ended = execute(
         begin,
         union_of(brokers_),
         cluster.settings().balance,

@@ -23,7 +23,7 @@ from ballast.core.named_brokers import NamedBrokers
 )
 @click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic; may be repeated.")
 @click.option("--partition", type=click.IntRange(0), metavar="N", help="Only this partition of the one --topic given.")
-@click.option("--brokers", type=BROKERS, help="Only partitions that these brokers should lead.")
+@click.option("--brokers", type=BROKERS, help="Only partitions whose preferred leader is one of these brokers.")
 @click.option(
     "--election-type",
     type=click.Choice(["preferred", "unclean"], case_sensitive=False),
@@ -39,7 +39,7 @@ from ballast.core.named_brokers import NamedBrokers
     help="Elect where leader imbalance exceeds this percentage.  "
     "[default: settings, else the cluster's own with ZooKeeper, else 10]",
 )
-@click.option("--all", "everything", is_flag=True, help="Elect on every broker, however small its share.")
+@click.option("--all", "everything", is_flag=True, help="Elect on every broker, whatever its leader imbalance.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @lock_options
 @output_option(*RUN_DOCUMENTS)
@@ -62,7 +62,7 @@ def elect(
     """Run preferred leader elections, or unclean ones, which may choose any live replica.
 
     Without partitions, topics or brokers it elects as Kafka's controller does: on the brokers over the threshold.
-    Drained brokers are not elected.
+    Draining brokers are not elected.
     """
     from ballast.app.elect import Election
     from ballast.app.elect import elect as hold

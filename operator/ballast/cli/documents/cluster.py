@@ -290,7 +290,7 @@ class NewPartition(Part):
 
 
 class TopicPlacement(Document):
-    """``ballast topics create`` and ``ballast topics expand``: the new partitions."""
+    """``ballast topics create`` and ``ballast topics add-partitions``: the new partitions."""
 
     kind: Literal["TopicPlacement"] = "TopicPlacement"
     topic: str

@@ -35,7 +35,7 @@ class LockHolder(Part):
     description: str
     since: Moment
     doing: str
-    """Its run, how many moves have ended, and why others wait; empty where it carries out none."""
+    """Its run, how many moves have ended, and why others wait; empty where it executes none."""
     lease_expired: bool | None
     """Its lease has surely run out; null where that is not known."""
 

@@ -21,7 +21,7 @@ class BrokerFailure(Part):
 
 
 class BrokerPeak(Part):
-    """A broker while the plan is carried out; copies come on top of what is usual."""
+    """A broker while the plan is executed; copies come on top of what is usual."""
 
     id: int
     disk_bytes_before: Bytes
@@ -68,7 +68,7 @@ class Simulation(Document):
 class Repair(Part):
     """The plan that would rebuild elsewhere what the lost brokers hold (``ballast plan evacuate``)."""
 
-    status: Annotated[str, OneOf("meets-all-goals", "nothing-to-do", "misses-some-goals", "infeasible")]
+    status: Annotated[str, OneOf("meets-all-goals", "nothing-to-do", "misses-some-goals", "no-plan-found")]
     replicas: int
     bytes: int | None
     """Null where a size is not known."""

@@ -115,7 +115,7 @@ class _Unknown:
         """Against a copy onto this broker."""
         code = "destination-space-unknown"
         if broker.id in self.silent and not broker.log_dirs:
-            return verdict(code, broker.id, cause="silent", broker=broker.id, partition=move.name)
+            return verdict(code, broker.id, cause="unreachable", broker=broker.id, partition=move.name)
         if broker.id in self.silent:
             return verdict(code, broker.id, broker=broker.id, partition=move.name, failed=_failed_dirs(broker))
         if broker.id in self.unsized:

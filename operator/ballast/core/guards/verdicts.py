@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ballast.core.catalogue import Catalogue, Saying
+from ballast.core.catalogue import Catalogue, Template
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.cluster.isr import leaving_sentence
 from ballast.core.throttles import RateShortfall
@@ -21,94 +21,94 @@ GO_ON: Final = "Bring its missing replicas back; moves go on by themselves then.
 SPACE_UNKNOWN: Final = "Free disk space of broker {broker} is unknown (for {partition})."
 ALLOW: Final = "or say --unknown-disk-space allow."
 
-SAYINGS: Final[Mapping[str, Saying]] = {
+TEMPLATES: Final[Mapping[str, Template]] = {
     # The partition.
-    "deleted": Saying("{partition} no longer exists or is being deleted."),
-    "foreign-reassignment": Saying(
-        "{partition} is being moved to {replicas:list} by another user.",
+    "deleted": Template("{partition} no longer exists or is being deleted."),
+    "foreign-reassignment": Template(
+        "{partition} is being moved to {replicas:list} by a reassignment that Ballast did not start.",
         "Wait for that move to end, or cancel it with the tool that started it.",
     ),
-    "another-batch": Saying(
+    "another-batch": Template(
         "A foreign reassignment moves {partition}{others:others}, and only one batch may be in progress.",
         "Ballast waits for it; if it cannot end, cancel it where it was started.",
     ),
-    "already-there": Saying("{partition} already has the replica list {replicas:list}."),
-    "modified-externally": Saying(
+    "already-there": Template("{partition} already has the replica list {replicas:list}."),
+    "modified-externally": Template(
         "{partition} has the replica list {replicas:list}, and the plan was made for {planned:list}.",
         "Make a new plan.",
     ),
-    "no-leader": Saying(
+    "no-leader": Template(
         "{partition} has no leader, so nothing can be copied from it.", "Bring one of the brokers {replicas:list} back."
     ),
-    # The brokers that are to have it, and their room.
-    "destination-down": Saying(
+    # The brokers that are to have it, and their disks.
+    "destination-down": Template(
         "Broker {broker}, where {partition} is to go, is not alive.", "Start it, or make a new plan without it."
     ),
-    "destination-cordoned": Saying(
+    "destination-cordoned": Template(
         "Broker {broker}, where {partition} is to go, is cordoned.",
         "Remove its log dirs from cordoned.log.dirs, or make a new plan without it.",
     ),
-    "destination-full": Saying(
+    "destination-full": Template(
         "Broker {broker} has {free:bytes} free and {partition} needs {size:bytes}.{failed:failed}",
         "Free disk space there, or make a new plan.",
     ),
-    "destination-full/log-dir": Saying(
+    "destination-full/log-dir": Template(
         "Log dir {log_dir} of broker {broker} has {free:bytes} free and {partition} needs {size:bytes}.{failed:failed}",
         "Free disk space there, or make a new plan.",
     ),
-    "destination-space-unknown": Saying(f"{SPACE_UNKNOWN}{{failed:failed}}", f"Check that broker, {ALLOW}"),
-    "destination-space-unknown/silent": Saying(
+    "destination-space-unknown": Template(f"{SPACE_UNKNOWN}{{failed:failed}}", f"Check that broker, {ALLOW}"),
+    "destination-space-unknown/unreachable": Template(
         f"{SPACE_UNKNOWN} It did not report its log dirs.", f"Check that broker, {ALLOW}"
     ),
-    "destination-space-unknown/unsized": Saying(
+    "destination-space-unknown/unsized": Template(
         f"{SPACE_UNKNOWN} {{other}} is being copied there, and its size is not known.",
         f"Log dirs are read again within a minute, {ALLOW}",
     ),
-    "size-unknown": Saying(
+    "size-unknown": Template(
         "The size of {partition} is not known: no broker of its replicas {replicas:list} reported it, so it may not fit.",
-        "Log dirs are read again within a minute; it takes Describe on the cluster (DescribeLogDirs). "
+        "Log dirs are read again within a minute; it requires Describe on the cluster (DescribeLogDirs). "
         "Or say --unknown-disk-space allow.",
     ),
-    "space-reserved": Saying(
+    "space-reserved": Template(
         "Free disk space of broker {broker} is reserved for moves before {partition} in the plan.",
         "It starts when they have ended.",
     ),
     # In-sync replicas.
-    "drops-in-sync": Saying(
-        "{partition} would keep broker {keeps}, which is out of sync, and give up broker {gives_up}, which is not "
-        "(in sync: {in_sync:list}).",
+    "drops-in-sync": Template(
+        "{partition} would keep broker {keeps}, which is out of sync, and remove broker {gives_up}, which is not "
+        "(ISR: {in_sync:list}).",
         "Bring broker {keeps} back into sync, or make a new plan.",
     ),
-    "replicas-below-min-isr": Saying(
-        "{partition} has {replicas:replicas} and min.insync.replicas is {min_isr}: brokers refuse writes with acks=all "
-        "while one is added.",
+    "replicas-below-min-isr": Template(
+        "{partition} has {replicas:replicas} and min.insync.replicas is {min_isr}: writes with acks=all are rejected "
+        "while one is added (NOT_ENOUGH_REPLICAS).",
         "Lower min.insync.replicas, or say --replicas-below-min-isr allow during low traffic.",
     ),
-    "at-min-isr": Saying(
-        "{partition} is down to its minimum of in-sync replicas (in sync: {in_sync:list}); one more loss makes it under min ISR.",
+    "at-min-isr": Template(
+        "{partition} is down to its minimum of in-sync replicas (ISR: {in_sync:list}); one more loss makes it under min ISR.",
         GO_ON,
     ),
-    "min-isr-unknown": Saying(
-        "{partition} is under-replicated (in sync: {in_sync:list}), and its min.insync.replicas is not known: one more "
+    "min-isr-unknown": Template(
+        "{partition} is under-replicated (ISR: {in_sync:list}), and its min.insync.replicas is not known: one more "
         "loss may make it under min ISR.",
-        "It is read again within a minute; it takes DescribeConfigs on the topic.",
+        "It is read again within a minute; it requires DescribeConfigs on the topic.",
     ),
-    "under-replicated": Saying(
-        "{other} on broker {broker} is under-replicated (in sync: {in_sync:list}), "
+    "under-replicated": Template(
+        "{other} on broker {broker} is under-replicated (ISR: {in_sync:list}), "
         "and {partition} would load that broker more.",
         GO_ON,
     ),
     # Throttles.
-    "foreign-throttle": Saying(
+    "foreign-throttle": Template(
         "Foreign moves on broker {broker} run under their own throttle of {rate_bytes_per_s:bytes}/s, "
         "and {partition} would take part of it or change it.",
         "It waits until they have ended; --keep-rates shares their rate instead.",
     ),
-    "throttle-too-low": Saying("{lack}.", "Give a higher --throttle, or --raise-throttle."),
-    "throttle-too-low/foreign": Saying(
-        "{lack}; that throttle is another user's, whose moves run under it.", "It waits until they have ended."
+    "throttle-too-low": Template("{lack}.", "Give a higher --throttle, or --raise-throttle."),
+    "throttle-too-low/foreign": Template(
+        "{lack}; that throttle is that of foreign reassignments.", "It waits until they have ended."
     ),
-    "throttle-too-low/headroom": Saying(
+    "throttle-too-low/headroom": Template(
         "{lack}, and auto may give broker {lack.broker} at most {most_bytes_per_s:bytes}/s.",
         "Wait for lower traffic, or give a rate with --throttle.",
     ),
@@ -144,18 +144,18 @@ class Verdict:
         return _CATALOGUE.render(self._saying.remedy, self.values)
 
     @property
-    def _saying(self) -> Saying:
-        return SAYINGS[f"{self.code}/{self.cause}" if self.cause else self.code]
+    def _saying(self) -> Template:
+        return TEMPLATES[f"{self.code}/{self.cause}" if self.cause else self.code]
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.detail, self.remedy, leaving_sentence(self.isr_within_s)) if part)
 
 
 def verdict(code: str, subject: object, *, cause: str = "", isr_within_s: float = UNKNOWN, **values: Value) -> Verdict:
-    """A verdict of this code, which ``SAYINGS`` has; its subject is a partition, or a broker by its id."""
+    """A verdict of this code, which ``TEMPLATES`` has; its subject is a partition, or a broker by its id."""
     on = f"broker {subject}" if isinstance(subject, int) else str(subject)
     found = Verdict(code, on, values, cause, isr_within_s)
-    if (f"{code}/{cause}" if cause else code) not in SAYINGS:
+    if (f"{code}/{cause}" if cause else code) not in TEMPLATES:
         raise ValueError(f"{code} is not a verdict")
     return found
 

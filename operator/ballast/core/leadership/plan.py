@@ -72,7 +72,7 @@ def balance(
 
 
 def leader_plan(state: ClusterState, balance: LeaderBalance, *, created_at_ms: int = 0) -> Plan:
-    """The plan that carries it out."""
+    """The plan that executes it."""
     assumptions: tuple[str, ...] = ()
     if balance.unknown_sizes:
         assumptions = (f"{balance.unknown_sizes} partitions count as empty, since no broker said their size",)

@@ -271,7 +271,7 @@ class PurposeLine(Part):
     code: str
     """``balance``, ``decommission``, ``evacuate``, ``evacuate-offline``, ``elect``, …; ``other`` where only the words tell."""
     brokers: list[Count]
-    """The brokers that it names; of a swap the old one first."""
+    """The brokers that it names; of ``replace`` the old one first."""
     racks: list[str]
     """The racks that it names."""
 
@@ -305,7 +305,7 @@ class PlanFile(Document):
     purpose: PurposeLine
     cluster_id: str
     fingerprint: str
-    status: Annotated[str, OneOf("meets-all-goals", "nothing-to-do", "misses-some-goals", "infeasible")]
+    status: Annotated[str, OneOf("meets-all-goals", "nothing-to-do", "misses-some-goals", "no-plan-found")]
     seed: Count
     created_at: Moment | None
     bytes_moved: Count | None

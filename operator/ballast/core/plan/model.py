@@ -129,7 +129,7 @@ class Purpose:
     code: str
     """``balance``, ``decommission``, ``evacuate``, ``evacuate-offline``, ``elect``, …; ``other`` where only the words tell."""
     brokers: tuple[int, ...] = ()
-    """The brokers that it names; of a swap the old one first."""
+    """The brokers that it names; of ``replace`` the old one first."""
     racks: tuple[str, ...] = ()
     """The racks that it names."""
 
@@ -151,7 +151,7 @@ class Plan:
     elections: tuple[TopicPartition, ...] = ()
     """Preferred elections to hold after the moves (and first of all, where the order is already right)."""
     status: str = "meets-all-goals"
-    """``meets-all-goals`` (every goal met), ``nothing-to-do`` (with ranges named that nothing mends), ``misses-some-goals`` (see obstacles), ``infeasible``."""
+    """``meets-all-goals`` (every goal met), ``nothing-to-do`` (with ranges named that nothing mends), ``misses-some-goals`` (see obstacles), ``no-plan-found``."""
     obstacles: tuple[Obstacle, ...] = ()
     log_dir_errors: tuple[LogDirError, ...] = ()
     """What no plan repairs; they leave ``status`` as it is."""

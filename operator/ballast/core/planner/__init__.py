@@ -22,8 +22,8 @@ from ballast.core.planner.intents import (
     Leaders,
     Place,
     Racks,
+    ReplaceBroker,
     Selection,
-    Swap,
 )
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import Capacity, PlannerPolicy
@@ -41,7 +41,7 @@ def plan(
     """The cheapest plan found for this intent; raises ``UsageError`` when the intent names what is not there.
 
     Without ``loads`` the sizes in the state are all that is balanced, and the plan says so.  A plan that cannot reach
-    everything is ``misses-some-goals`` or ``infeasible`` and names its obstacles; on a cluster that is balanced, or that no plan was
+    everything is ``misses-some-goals`` or ``no-plan-found`` and names its obstacles; on a cluster that is balanced, or that no plan was
     found to bring nearer to its ranges, it is ``nothing-to-do`` and empty, with these ranges named.  Log dirs that report an
     error are named in any plan.
     """
@@ -73,8 +73,8 @@ __all__ = [
     "Place",
     "PlannerPolicy",
     "Racks",
+    "ReplaceBroker",
     "Selection",
-    "Swap",
     "TopicRule",
     "plan",
 ]

@@ -191,21 +191,21 @@ class Racks(Intent):
 
 
 @dataclass(frozen=True, slots=True)
-class Swap(Intent):
+class ReplaceBroker(Intent):
     """Put one broker in the place of another, in every replica list."""
 
-    code = "swap"
+    code = "replace"
 
     old: int
     new: int
 
     def __post_init__(self) -> None:
         if self.old == self.new:
-            raise UsageError(f"Broker {self.old} cannot be swapped with itself.", hint="Name two different brokers.")
+            raise UsageError(f"Broker {self.old} cannot replace itself.", hint="Name two different brokers.")
 
     @property
     def words(self) -> str:
-        """For example ``swap 3 9``."""
+        """For example ``replace 3 9``."""
         return f"{self.code} {self.old} {self.new}"
 
     @property

@@ -14,7 +14,7 @@ from ballast.core.plan import Move, Obstacle, Plan
 from ballast.core.planner.checker.checker import demand_sound
 from ballast.core.planner.cross_rack import traffic as cross_rack
 from ballast.core.planner.dirs import with_dirs
-from ballast.core.planner.intents import Balance, Demote, Intent, Leaders, Swap
+from ballast.core.planner.intents import Balance, Demote, Intent, Leaders, ReplaceBroker
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.moves import least_known, moves_of
 from ballast.core.planner.policy import PlannerPolicy
@@ -27,7 +27,7 @@ from ballast.core.planner.request import dump_request
 from ballast.core.planner.search.found import Found
 from ballast.core.planner.search.freed_room import in_order
 from ballast.core.planner.search.world import World
-from ballast.errors import Infeasible
+from ballast.errors import NoPlanFound
 
 if TYPE_CHECKING:
     from ballast.core.planner.problem.reach import Reach
@@ -36,7 +36,7 @@ RANGES: Final = frozenset({"band", "uneven-racks"})
 """Obstacles that name ranges which are not met: alone, they call for nothing."""
 MOST_TAKEN_IN: Final = 4
 """Further plans that one plan takes in."""
-WAITS: Final = "Disks have no room for all moves at once: some wait for room that moves before them free."
+WAITS: Final = "Disks have no space for all moves at once: some wait until moves before them have freed it."
 
 
 def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: PlannerPolicy | None, seed: int) -> Plan:
@@ -45,9 +45,9 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     loads = loads if loads is not None else Loads.from_state(state)
     assert len(loads) == len(state.partitions), "the loads belong to another reading of the cluster"
     if policy.max_bytes is not None and len(loads) and DISK not in loads.known:
-        raise Infeasible(
+        raise NoPlanFound(
             "No size of a partition is known, so no plan can keep to a limit of bytes.",
-            hint="It takes Describe on the cluster (DescribeLogDirs). Limit replicas instead (--max-moves, max_moves), or leave max_bytes out.",
+            hint="It requires Describe on the cluster (DescribeLogDirs). Limit replicas instead (--max-moves, max_moves), or leave max_bytes out.",
         )
     question = Question(state, intent, loads, policy, seed)
     searched = _search_best(question)
@@ -200,7 +200,7 @@ def _status(anything: bool, obstacles: tuple[Obstacle, ...], *, bounded: bool) -
     if obstacles and not (anything or bounded or any(o.code not in RANGES for o in obstacles)):
         return "nothing-to-do"
     if obstacles:
-        return "misses-some-goals" if anything else "infeasible"
+        return "misses-some-goals" if anything else "no-plan-found"
     return "meets-all-goals" if anything else "nothing-to-do"
 
 
@@ -219,7 +219,7 @@ def _elections(
     for row, move in changed.items():
         first[row] = move.new[0]
         wanted[row] = True
-    if isinstance(intent, Swap):
+    if isinstance(intent, ReplaceBroker):
         wanted &= np.isin(np.arange(len(p)), list(changed))
     differs = wanted & (p.leader != first) & np.isin(first, sorted(state.alive))
     out = []

@@ -16,13 +16,22 @@ from ballast.core.planner.intents import (
     Evacuate,
     Expand,
     Intent,
-    Swap,
+    ReplaceBroker,
 )
 from ballast.core.planner.problem.problem import Problem, loads_before
 from ballast.core.planner.problem.question import Question
 from ballast.core.wording import human_many, human_percent
 
-REPAIRS = ("broker-down", "decommission", "evacuate", "draining", "swap", "racks", "topic-rule", "replication-factor")
+REPAIRS = (
+    "broker-down",
+    "decommission",
+    "evacuate",
+    "draining",
+    "replace",
+    "racks",
+    "topic-rule",
+    "replication-factor",
+)
 """Reasons that come before balance."""
 NOTHING = 1e-12
 """A part of a share that is no reason."""
@@ -37,7 +46,7 @@ def moves_of(question: Question, problem: Problem, cur: SmallInts) -> tuple[tupl
     Replica list changes come first, since they copy nothing; then repairs; then what relieves the worst brokers most.
     """
     state, intent, before = question.state, question.intent, loads_before(problem)
-    changes = _changes(problem, cur, in_place=isinstance(intent, Swap))
+    changes = _changes(problem, cur, in_place=isinstance(intent, ReplaceBroker))
     reasons = _reasons(state, intent, problem, before, changes)
     ids = problem.ids.tolist()
     sizes = question.loads.known_bytes
@@ -173,8 +182,8 @@ class _Forced:
     def _leaving(self, broker: int) -> Reason:
         b = self.state.brokers[broker]
         match self.intent:
-            case Swap():
-                return Reason("swap", f"broker {self.intent.new} takes the place of broker {self.intent.old}")
+            case ReplaceBroker():
+                return Reason("replace", f"broker {self.intent.new} replaces broker {self.intent.old}")
             case Decommission():
                 return Reason("decommission", f"broker {b.id} is to be emptied")
             case Evacuate(offline_only=True):

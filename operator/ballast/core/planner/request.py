@@ -23,7 +23,7 @@ from ballast.core.planner.intents import (
     Leaders,
     Place,
     Racks,
-    Swap,
+    ReplaceBroker,
 )
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.errors import BallastError, UsageError
@@ -32,7 +32,18 @@ T = TypeVar("T")
 
 INTENTS: Final[Mapping[str, type[Intent]]] = {
     cls.__name__: cls
-    for cls in (Balance, Leaders, Demote, Decommission, Expand, Evacuate, ChangeReplicationFactor, Place, Racks, Swap)
+    for cls in (
+        Balance,
+        Leaders,
+        Demote,
+        Decommission,
+        Expand,
+        Evacuate,
+        ChangeReplicationFactor,
+        Place,
+        Racks,
+        ReplaceBroker,
+    )
 }
 """Every intent by the name it is written with."""
 

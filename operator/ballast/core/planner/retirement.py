@@ -56,11 +56,11 @@ def next_step(
     demoted = plan(state, Demote(brokers=brokers), loads=loads, policy=policy)
     if leadership and not demoted.is_empty:
         count = len({*(m.name for m in demoted.moves), *demoted.elections})
-        goes = f"leadership of {human_many(count, 'partition')} goes to others (no data copied)."
+        goes = f"leadership of {human_many(count, 'partition')} moves to other brokers (no data copied)."
         return Step(DecommissionPhase.LEADERSHIP, f"{named}: {goes}", f"Then {goes}", demoted)
     emptied = plan(state, Decommission(brokers=brokers), loads=loads, policy=policy)
     if emptied.moves:
-        go = f"{human_many(len(emptied.moves), 'replica')} {'goes' if len(emptied.moves) == 1 else 'go'} to others."
+        go = f"{human_many(len(emptied.moves), 'replica')} {'moves' if len(emptied.moves) == 1 else 'move'} to other brokers."
         return Step(DecommissionPhase.DATA, f"{named}: {go}", f"Then {go}", emptied)
     held, moving = count_held(state, brokers), count_held(state, brokers, moving=True)
     if moving:

@@ -191,7 +191,7 @@ def disk_room(setup: Setup, row: int, broker: int) -> Verdict | None:
     more = int(setup.held[at]) + int(setup.loads.size_bytes[row])
     if capacity <= 0 or more <= capacity * setup.policy.disk_limit:
         return None
-    return _reject("disk-room", "pair", broker=broker, full=more / capacity)
+    return _reject("disk-space", "pair", broker=broker, full=more / capacity)
 
 
 RULES: Final[tuple[Rule, ...]] = (

@@ -42,7 +42,7 @@ CHANGE_RF: Final = "change-rf"
 GROW: Final = "grow"
 KINDS: Final = (BALANCE, LOSE_BROKER, LOSE_RACK, ADD_BROKERS, CHANGE_RF, GROW)
 
-# A fleet is compared, not carried out: the crude bound costs nothing and is the same everywhere.
+# A fleet is compared, not executed: the crude bound costs nothing and is the same everywhere.
 POLICY: Final = PlannerPolicy(prove=False)
 
 

@@ -39,7 +39,7 @@ Spawn = Callable[[Callable[[], None]], None]
 
 
 def in_a_thread(body: Callable[[], None]) -> None:
-    """How a run is carried out beside the loops."""
+    """How a run is executed beside the loops."""
     threading.Thread(target=body, name="run", daemon=True).start()
 
 
@@ -159,7 +159,7 @@ class DriverRunController:
             driver.leave()
         self._idle.wait(LEAVE_S)
 
-    def hear(self, event: object) -> None:
+    def on_event(self, event: object) -> None:
         """The driver's listener: log lines for decisions, the newest progress for views."""
         if isinstance(event, Progressed):
             self._progress = event.progress
@@ -249,7 +249,7 @@ class DriverRunController:
 
     def _begin(self, carry: Callable[[Driver], None], driver: Driver, begun: RunView) -> None:
         if not self._busy.acquire(blocking=False):
-            raise Refused("A run is being carried out already.")
+            raise Refused("A run is being executed already.")
         self._driver, self._progress, self._note, self._begun = driver, None, "", begun
         self._leaving = False
         self._clock.monotonic_s()
@@ -257,7 +257,7 @@ class DriverRunController:
         self._parts.spawn(lambda: self._carry(carry))
 
     def _carry(self, carry: Callable[[Driver], None]) -> None:
-        """Carry out; after a failure resume from the journal what was left, each time after a longer pause."""
+        """Execute; after a failure resume from the journal what was left, each time after a longer pause."""
         pause_s = _FIRST_PAUSE_S
         try:
             while not self._attempt(carry):

@@ -1,4 +1,4 @@
-"""What the journal tells a daemon that carries out runs, stands by while another does, or only observes."""
+"""What the journal tells a daemon that executes runs, stands by while another does, or only observes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger("ballast.daemon")
 
 @dataclass(slots=True)
 class JournalReader:
-    """Reads it for the page, and adopts an open run that no process carries out."""
+    """Reads it for the page, and adopts an open run that no process executes."""
 
     clock: Clock
     board: Board
@@ -68,7 +68,7 @@ class JournalReader:
             throttles_to_restore=len(journal_view.throttles_to_restore),
         )
         if adopted := self._adopt():
-            return f"Run {adopted} was open in the journal and no process carried it out; this process resumes it."
+            return f"Run {adopted} was open in the journal and no process executed it; this process resumes it."
         owed = (
             f" {human_many(len(journal_view.throttles_to_restore), 'throttle')} not yet removed."
             if journal_view.throttles_to_restore
@@ -82,7 +82,7 @@ class JournalReader:
         return f"{human_many(len(journal_view.history), 'run')} ended so far.{skipped}{owed}{unshown}"
 
     def show_run(self) -> str:
-        """Publish how far the run in progress has come; elsewhere what the journal tells of the one that another process carries out."""
+        """Publish how far the run in progress has come; elsewhere what the journal tells of the one that another process executes."""
         run = self.access.unfinished_run()
         if run is not None and (why := self.runs.why_held_by_mode()):
             run = replace(run, detail=f"{run.detail}; no further move begins, since {why}")
@@ -102,8 +102,8 @@ class JournalReader:
         if elsewhere and role is Role.OBSERVER:
             return f"Run {elsewhere.id} is open in the journal; observe mode leaves it as it is."
         if elsewhere:
-            return f"Run {elsewhere.id} is carried out by {self.board.view.lock.holder or 'another process'}."
-        return f"Run {run.id}: {run.detail}." if run else "Nothing is being carried out."
+            return f"Run {elsewhere.id} is executed by {self.board.view.lock.holder or 'another process'}."
+        return f"Run {run.id}: {run.detail}." if run else "Nothing is being executed."
 
     def tell_loss(self, lost: JournalLost) -> None:
         """Say once, where people look, that the journal is not what was written to it."""
@@ -124,7 +124,7 @@ class JournalReader:
         return reading_journal.read()
 
     def _adopt(self) -> str | None:
-        """The leader adopts an open run that no process carries out, however it came to be left."""
+        """The leader adopts an open run that no process executes, however it came to be left."""
         run_controller, left = self.access.run_controller, self.view.open
         idle = self.board.view.role is Role.LEADER and not self.access.release_for
         if run_controller is None or not idle or run_controller.current() is not None or left is None:

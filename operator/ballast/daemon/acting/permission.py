@@ -61,7 +61,7 @@ class PermissionReason(Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acts:
+class ActionHistory:
     """What this cluster has seen of one kind of action; it lives in the journal, so that it survives restarts."""
 
     day: str = ""
@@ -71,14 +71,14 @@ class Acts:
     run: str = ""
     """The run that was started last: the process that adopts it knows its kind by this."""
 
-    def add_start(self, now_ms: int, run: str) -> Acts:
+    def add_start(self, now_ms: int, run: str) -> ActionHistory:
         """One more start; of a run that is counted already it is none."""
         today = _day(now_ms)
         if run == self.run:
             return self
         return replace(self, day=today, starts=self.starts + 1 if self.day == today else 1, run=run)
 
-    def add_late_start(self, at_ms: int, run: str, *, after: str) -> Acts:
+    def add_late_start(self, at_ms: int, run: str, *, after: str) -> ActionHistory:
         """A start that was not counted when it was made, right after the one of ``after``.
 
         Others may have counted starts since: of them the newest stays the newest.
@@ -89,11 +89,11 @@ class Acts:
             return self.add_start(at_ms, run)
         return replace(self, starts=self.starts + 1) if self.day == _day(at_ms) else self
 
-    def add_end(self, now_ms: int) -> Acts:
+    def add_end(self, now_ms: int) -> ActionHistory:
         """An end: the cool-down begins."""
         return replace(self, last_end_ms=now_ms)
 
-    def add_late_end(self, at_ms: int) -> Acts:
+    def add_late_end(self, at_ms: int) -> ActionHistory:
         """An end that was not noted when it came; a later one may have been."""
         return replace(self, last_end_ms=max(at_ms, self.last_end_ms or at_ms))
 
@@ -106,7 +106,7 @@ class Acts:
         return {"day": self.day, "starts": self.starts, "last_end_ms": self.last_end_ms, "run": self.run}
 
     @classmethod
-    def from_json(cls, r: Reader) -> Acts:
+    def from_json(cls, r: Reader) -> ActionHistory:
         """From the journal; what is missing is refused: as if nothing had happened, caps would let more happen."""
         return cls(
             day=r.text("day"),
@@ -138,7 +138,7 @@ class Situation:
     others: tuple[Other, ...] = ()
     quiet_reason: str = ""
     """Why the cluster is to be left in peace; empty when it is not."""
-    acts: Mapping[ActionKind, Acts] = field(default_factory=dict)
+    acts: Mapping[ActionKind, ActionHistory] = field(default_factory=dict)
 
 
 def permission(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Permission:
@@ -189,7 +189,7 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
 
 def _objections_of_time(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Iterator[PermissionReason]:
     own = policy.actions.of(kind)
-    acts = at.acts.get(kind, Acts())
+    acts = at.acts.get(kind, ActionHistory())
     now = datetime.fromtimestamp(at.now_ms / 1000, UTC)
     if not is_open(own.windows, now):
         opening = next_opening(own.windows, now)

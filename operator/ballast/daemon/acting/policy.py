@@ -281,7 +281,7 @@ class DaemonPolicy:
 
     mode: Mode = Mode.OBSERVE
     """`observe` writes nothing to the cluster, not even a journal; `approve` prepares plans that wait for a person;
-    `auto` carries them out."""
+    `auto` executes them."""
     leaders: LeaderPolicy = LeaderPolicy()
     """Leader imbalance."""
     actions: Actions = field(default_factory=Actions)
@@ -297,7 +297,7 @@ class DaemonPolicy:
     balance: PlannerPolicy = field(default_factory=PlannerPolicy)
     """The imbalance that is tolerated, and what plans may do."""
     execution: ExecutionPolicy = field(default_factory=ExecutionPolicy)
-    """How plans are carried out."""
+    """How plans are executed."""
 
     def mode_of(self, kind: ActionKind) -> Mode:
         """The mode in force for one kind of action."""

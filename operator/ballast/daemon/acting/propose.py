@@ -48,7 +48,7 @@ SHOWN_MOVES = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A plan and the kind of action that would carry it out."""
+    """A plan and the kind of action that would execute it."""
 
     id: str
     kind: ActionKind
@@ -440,7 +440,7 @@ def _move_view(move: Move) -> MoveView:
 def name_of(kind: ActionKind, plan: Plan) -> str:
     """A plan's name says what it would do: whichever replica makes it, and however often, it is the same name.
 
-    So a person may approve on any replica's page what another one carries out.  Sizes are left out, since they grow while
+    So a person may approve on any replica's page what another one executes.  Sizes are left out, since they grow while
     producers write, and so are log dirs, which go by the room of the moment: neither makes it another plan.
     """
     digest = hashlib.sha256(plan.fingerprint.encode())

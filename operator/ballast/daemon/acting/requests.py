@@ -19,7 +19,7 @@ from ballast.daemon.acting.runs import Runs
 from ballast.daemon.acting.situation import Permissions
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import ANSWERS_KEPT, SETTLING, Board, Role
-from ballast.daemon.planning.asking import AskedPlans
+from ballast.daemon.planning.asking import RequestedPlans
 from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError, Fenced, JournalLost, Refused, Unavailable
 from ballast.executor.journal.answers import RequestAnswer, answer_asked, answer_stale
@@ -56,13 +56,13 @@ class Requests:
     permissions: Permissions
     proposals: Proposals
     drains: Drains
-    asked: AskedPlans
+    asked: RequestedPlans
     inbox: SimpleQueue[Request] = field(default_factory=SimpleQueue)
     """What the page of a process that only observes was asked."""
     _sent: deque[Request] = field(default_factory=lambda: deque(maxlen=ANSWERS_KEPT))
     """The newest requests of this page that are in the journal and wait for an answer, perhaps of another process."""
     _unwritten: dict[str, RequestOutcome] = field(default_factory=dict)
-    """What came of requests whose answer is not in the journal yet: they are not carried out again."""
+    """What came of requests whose answer is not in the journal yet: they are not executed again."""
     _told: set[str] = field(default_factory=set)
     """Requests of which it was said that they cannot be read."""
 
@@ -116,7 +116,7 @@ class Requests:
         return f"Answered {human_many(answered, 'request')}." if answered else "No requests."
 
     def answer(self, request: Request) -> RequestOutcome:
-        """Carry one request out and say what came of it; a refusal is an answer, too.
+        """Execute one request and say what came of it; a refusal is an answer, too.
 
         Raises what the journal failed with: nothing was decided then, and the request waits.
         """
@@ -198,7 +198,7 @@ class Requests:
         view = self.board.view
         shown = self.access.current() or view.run or view.run_elsewhere
         if shown is None:
-            raise Refused("Nothing is being carried out.", hint="Name the run, if one is about to begin.")
+            raise Refused("Nothing is being executed.", hint="Name the run, if one is about to begin.")
         return shown.id
 
     def _pause(self, request: Request) -> str:
@@ -255,7 +255,7 @@ class Requests:
             raise Refused(str(RequestAnswer("names-no-run", {"kind": request.kind})))
         _refuse_settling(run.id if run else "")
         if run is not None and wanted != run.id:
-            raise Refused(f"Run {wanted} is not being carried out; run {run.id} is.")
+            raise Refused(f"Run {wanted} is not being executed; run {run.id} is.")
         if rollback and run is not None:
             self._refuse_refilling(run.id)
         if (
@@ -264,7 +264,7 @@ class Requests:
             or not self.access.run_controller.cancel(run.id, rollback=rollback, by=sign(request))
         ):
             raise Refused(
-                f"Run {wanted} is not being carried out.", hint=f"ballast runs show {wanted} tells how it ended."
+                f"Run {wanted} is not being executed.", hint=f"ballast runs show {wanted} tells how it ended."
             )
         return str(answer_asked(request, run.id))
 
@@ -294,5 +294,5 @@ class Requests:
 def _refuse_settling(run: str) -> None:
     if run == SETTLING:
         raise Refused(
-            "No run is being carried out: throttles of earlier runs are being removed, and that cannot be cancelled."
+            "No run is being executed: throttles of earlier runs are being removed, and that cannot be cancelled."
         )

@@ -75,7 +75,7 @@ def _lowest_rate(run: Run) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalView:
-    """What the journal said of runs when it was read last, whichever process carried them out."""
+    """What the journal said of runs when it was read last, whichever process executed them."""
 
     history: tuple[RunView, ...] = ()
     """Runs that ended, newest first."""

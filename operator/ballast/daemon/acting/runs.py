@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ballast.daemon.acting.permission import Acts
+from ballast.daemon.acting.permission import ActionHistory
 from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board
@@ -35,7 +35,7 @@ class _Start:
     run: str
     after: str
 
-    def add_to(self, acts: Acts) -> Acts:
+    def add_to(self, acts: ActionHistory) -> ActionHistory:
         """The counts with it."""
         return acts.add_late_start(self.at_ms, self.run, after=self.after)
 
@@ -46,7 +46,7 @@ class _End:
 
     at_ms: int
 
-    def add_to(self, acts: Acts) -> Acts:
+    def add_to(self, acts: ActionHistory) -> ActionHistory:
         """The counts with it."""
         return acts.add_late_end(self.at_ms)
 
@@ -58,7 +58,7 @@ class Runs:
     board: Board
     policy: LivePolicy
     access: Access
-    acts: Mapping[ActionKind, Acts] = field(default_factory=dict)
+    acts: Mapping[ActionKind, ActionHistory] = field(default_factory=dict)
     """What each kind has done; the caps and cool-downs go by it."""
     running: ActionKind | None = None
     """The kind of action that the current run is."""
@@ -72,7 +72,7 @@ class Runs:
     """The loops that begin runs and the one that keeps the lock write the same records."""
 
     def in_flight(self) -> str:
-        """The run that this process or, as far as the journal tells, another one carries out; empty for none."""
+        """The run that this process or, as far as the journal tells, another one executes; empty for none."""
         run = self.access.current() or self.board.view.run_elsewhere
         return run.id if run else ""
 
@@ -129,7 +129,7 @@ class Runs:
             acts = acts_in(records)
             for kind, missing in self._unwritten.items():
                 for one in missing:
-                    acts[kind] = one.add_to(acts.get(kind, Acts()))
+                    acts[kind] = one.add_to(acts.get(kind, ActionHistory()))
             self.acts = acts
 
     def write_acts(self) -> None:
@@ -151,19 +151,23 @@ class Runs:
                     del self._unwritten[kind]
                     self._told = ""
 
-    def _remember(self, kind: ActionKind, count: Callable[[Acts], tuple[Acts, _Start | _End]]) -> None:
+    def _remember(
+        self, kind: ActionKind, count: Callable[[ActionHistory], tuple[ActionHistory, _Start | _End]]
+    ) -> None:
         """In the journal too: a restart must not grant a second day's worth."""
         with self._writing:
-            acts, change = count(self.acts.get(kind, Acts()))
+            acts, change = count(self.acts.get(kind, ActionHistory()))
             self.acts = {**self.acts, kind: acts}
             self._unwritten[kind] = (*self._unwritten.get(kind, ()), change)
         self.write_acts()
 
 
-def acts_in(records: Iterable[Record]) -> dict[ActionKind, Acts]:
+def acts_in(records: Iterable[Record]) -> dict[ActionKind, ActionHistory]:
     """The counts of each kind, as the journal keeps them; counts that are not whole are refused, since caps would begin anew."""
     kinds = {acts_key(kind): kind for kind in ActionKind}
-    return {kinds[r.key]: read_record(r, Acts.from_json) for r in records if r.key in kinds and r.value is not None}
+    return {
+        kinds[r.key]: read_record(r, ActionHistory.from_json) for r in records if r.key in kinds and r.value is not None
+    }
 
 
 def acts_key(kind: ActionKind) -> str:

@@ -1,4 +1,4 @@
-"""What this process reads and writes beside the cluster: the journal, and who carries runs out.
+"""What this process reads and writes beside the cluster: the journal, and who executes runs.
 
 Shared by the loops: the lock loop opens it and gives it up, the work loop starts runs through it, the pulse loop answers people with it.
 """
@@ -45,7 +45,7 @@ class Access:
         return True
 
     def current(self) -> RunView | None:
-        """The run that this process carries out."""
+        """The run that this process executes."""
         return self.run_controller.current() if self.run_controller else None
 
     def unfinished_run(self) -> RunView | None:

@@ -1,4 +1,4 @@
-"""What the daemon needs to act: a ``RunController``, which carries plans out.
+"""What the daemon needs to act: a ``RunController``, which executes plans.
 
 The daemon decides whether and when; ``driving`` puts the executor's driver behind this.
 """
@@ -15,10 +15,10 @@ from ballast.daemon.process.loop import Heartbeat
 
 
 class RunController(Protocol):
-    """Carries plans out, one run at a time, in the background; journals before it acts."""
+    """Executes plans, one run at a time, in the background; journals before it acts."""
 
     def start(self, plan: Plan) -> str:
-        """Begin a run and return its id at once; raises ``Refused`` when one is being carried out."""
+        """Begin a run and return its id at once; raises ``Refused`` when one is being executed."""
         ...
 
     def adopt(self) -> str | None:
@@ -26,7 +26,7 @@ class RunController(Protocol):
         ...
 
     def current(self) -> RunView | None:
-        """The run being carried out."""
+        """The run being executed."""
         ...
 
     def heartbeat(self) -> Heartbeat | None:

@@ -122,7 +122,7 @@ class SkippedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """The run that is being carried out, or one of history."""
+    """The run that is being executed, or one of history."""
 
     id: str
     intent: str
@@ -155,7 +155,7 @@ class RunView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """A plan that waits for a person, or that the daemon would carry out if it were allowed to."""
+    """A plan that waits for a person, or that the daemon would execute if it were allowed to."""
 
     id: str
     action: str
@@ -282,7 +282,7 @@ class View:
     balance: BalanceView = BalanceView()
     run: RunView | None = None
     run_elsewhere: RunView | None = None
-    """The run that another process carries out, as far as the journal tells: its stages, but neither rate nor time."""
+    """The run that another process executes, as far as the journal tells: its stages, but neither rate nor time."""
     history: tuple[RunView, ...] = ()
     history_skipped: tuple[SkippedRun, ...] = ()
     """Runs of the journal that cannot be read."""

@@ -37,7 +37,7 @@ COUNTED: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_attempts_failed_total",
-        help="Attempts beside the checks that failed and are made again, by work (`run`: carrying a run out, `charts`: reading or keeping the page's charts) and result: failed or bug.",
+        help="Attempts beside the checks that failed and are made again, by work (`run`: executing a run, `charts`: reading or keeping the page's charts) and result: failed or bug.",
         labels=("work", "result"),
         kind="counter",
     ),

@@ -343,7 +343,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_run_active",
-        help="1 while a run is being carried out.",
+        help="1 while a run is being executed.",
         samples=_one(lambda v: float(v.run is not None)),
     ),
     Spec(

@@ -57,7 +57,7 @@ class Reading:
         return None if self.state is None else self.state.taken_at_ms
 
     def execution(self) -> ExecutionPolicy:
-        """How the next run is carried out, as far as this cluster can do what the settings say."""
+        """How the next run is executed, as far as this cluster can do what the settings say."""
         execution = self.policy.now.execution
         return execution.adapt(self.state.api) if self.state is not None else execution
 

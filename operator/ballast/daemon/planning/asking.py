@@ -30,7 +30,7 @@ INTENTS: Final = ("balance", "drain", "elect")
 
 
 @dataclass(frozen=True, slots=True)
-class AskedPlans:
+class RequestedPlans:
     """Notes what is asked for, and makes it when the work loop comes to it."""
 
     clock: Clock

@@ -55,12 +55,12 @@ class LeaderCheck:
             return f"{headline} Left to the controller, which runs elections itself."
         lasting = self.hysteresis.lasting(wait_s, now_s)
         if not lasting:
-            return f"{headline} Waiting whether the controller repairs it within {human_time(wait_s)}."
-        # Leaders that are elected on a drained broker would only leave it again.
+            return f"{headline} Waiting up to {human_time(wait_s)} for the controller's own elections."
+        # Leaders that are elected on a draining broker would only leave it again.
         plan = election_plan(state, lasting - self.reading.balance.draining, self.clock.now_ms())
         if plan.is_empty:
             self.proposals.withdraw(ActionKind.ELECTIONS)
-            return f"{headline} None can be elected now: their preferred replicas are down, out of sync, moving or drained."
+            return f"{headline} None can be elected now: their preferred leaders are down, out of sync, moving or draining."
         return f"{headline} {self.proposals.propose(ActionKind.ELECTIONS, plan)}"
 
     def interval_s(self) -> float:
@@ -78,7 +78,7 @@ class LeaderCheck:
 
 
 def election_plan(state: ClusterState, brokers: frozenset[int], now_ms: int) -> Plan:
-    """Every preferred election that would bring a leader home to one of these brokers."""
+    """Every preferred leader election that would make one of these brokers the leader."""
     rows = np.flatnonzero(electable(state) & np.isin(state.preferred, np.array(sorted(brokers), np.int32)))
     names = tuple(state.name(int(row)) for row in rows)
     return Plan(

@@ -20,7 +20,7 @@ from ballast.daemon.context.view import BalanceView, Board, Role
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.planning import bounds
 from ballast.daemon.planning.background import InBackground, Made
-from ballast.errors import Infeasible, Unavailable, UsageError
+from ballast.errors import NoPlanFound, Unavailable, UsageError
 from ballast.ports.time import Clock
 
 _RACKLESS = 2
@@ -91,7 +91,7 @@ class BalanceCheck:
         self._conclude(moves_plan, said)
         if not said:
             balance = (
-                f"As balanced as it can be: {moves_plan.obstacles[0].detail}."
+                f"Out of range, and no better plan was found: {moves_plan.obstacles[0].detail}."
                 if moves_plan.obstacles
                 else "Every resource is within its range."
             )
@@ -234,7 +234,7 @@ class RepairCheck:
             made = self.plans.make(state, Racks())
             if made.moves:
                 objections = self._list_objections(state, made)
-                return f"Racks are not respected. {self.proposals.propose(ActionKind.REPAIR, made, objections)}"
+                return f"Replica placement is not rack-aware. {self.proposals.propose(ActionKind.REPAIR, made, objections)}"
         wanted, refusals = kafka_placement_intent(state, self.reading.balance)
         refused = _explain_unplaced(refusals)
         if wanted is not None:
@@ -244,10 +244,10 @@ class RepairCheck:
                     objections = self._list_objections(state, made)
                     said = self.proposals.propose(ActionKind.REPAIR, made, objections)
                     return f"Topics do not follow Kafka's placement. {said}{refused}"
-            except (Infeasible, UsageError) as refusal:
+            except (NoPlanFound, UsageError) as refusal:
                 refused = _explain_unplaced((refusal.message, *refusals))
         self.proposals.withdraw(ActionKind.REPAIR)
-        return f"Nothing needs repair: every broker is up and racks are respected.{refused}"
+        return f"Nothing needs repair: every broker is alive and replica placement is rack-aware.{refused}"
 
     def _list_objections(self, state: ClusterState, made: Plan) -> tuple[str, ...]:
         """Why this repair waits for a person's approval."""

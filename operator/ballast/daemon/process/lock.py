@@ -138,7 +138,7 @@ class Lock:
         except JournalLost as lost:
             return self._remake(journal, lost)
         self.runs.write_acts()
-        return "Holds the lock" + (f" and carries out run {run.id}." if run else " and has nothing in progress.")
+        return "Holds the lock" + (f" and executes run {run.id}." if run else " and has nothing in progress.")
 
     def _remake(self, journal: Journal, lost: JournalLost) -> str:
         """Make the journal again from what this holder remembers."""
@@ -149,7 +149,7 @@ class Lock:
             self._step_down(failure.message)
             return f"Lost the lock: {failure.message}"
         self.board.tell_journal()
-        sentence = f"The journal was {lost.how} and was made again from what this process knew of it."
+        sentence = f"The journal topic was {lost.how}; this process wrote it again from memory."
         self.event_sink(ClusterEvent(reason="JournalRecreated", sentence=sentence))
         return sentence
 

@@ -19,7 +19,7 @@ from ballast.daemon.context.view import Board
 from ballast.daemon.observing.observe import Observer
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.observing.series import Series
-from ballast.daemon.planning.asking import AskedPlans
+from ballast.daemon.planning.asking import RequestedPlans
 from ballast.daemon.planning.background import InBackground
 from ballast.daemon.planning.leaders import LeaderCheck
 from ballast.daemon.planning.plans import BalanceCheck, PlanMaker, RepairCheck
@@ -93,7 +93,7 @@ class Parts:
     journal: JournalReader
     proposals: Proposals
     observer: Observer
-    asked: AskedPlans
+    asked: RequestedPlans
     leaders: LeaderCheck
     repair: RepairCheck
     balance: BalanceCheck
@@ -124,7 +124,7 @@ def assemble(given: Outside, loops: Loops) -> Parts:
     )  # fmt: skip
     plans = PlanMaker(clock, reading, given.loads, loops.in_background, look_again)
     drains = Drains(clock, board, policy, access, reading, look_again)
-    asked = AskedPlans(clock, board, reading, runs, proposals, drains, plans, look_again)
+    asked = RequestedPlans(clock, board, reading, runs, proposals, drains, plans, look_again)
     return Parts(
         access=access,
         reading=reading,

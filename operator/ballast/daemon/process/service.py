@@ -3,7 +3,7 @@
 The *lock* loop keeps the lease or waits for it; the *pulse* loop answers people and follows the settings; the *journal* loop
 reads the journal's history; the *work* loop reads and decides, may take as long as a slow cluster makes it, and goes on reading while
 a plan is made beside it.  The lock loop writes the role, the pulse loop pause and policy, the work loop readings and figures; starting
-a run is guarded by the executor, which carries out one at a time.
+a run is guarded by the executor, which executes one at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ballast.daemon.process import health
 from ballast.daemon.process.logs import log_event
 from ballast.daemon.process.loop import Check, Heartbeat, Loop
 from ballast.daemon.process.parts import Loops, Outside, assemble
-from ballast.daemon.web.actions import Desk
+from ballast.daemon.web.actions import ActionRequests
 from ballast.daemon.web.app import WebParts, build, build_probes
 from ballast.daemon.web.server import WebServer
 from ballast.errors import BallastError
@@ -244,7 +244,7 @@ class Service:
             clock=clock,
             closing=self._stop.is_set,
             hosts=web.hosts,
-            desk=Desk(web.token_file, self._submit, clock, read_needs_token=web.read_needs_token),
+            action_requests=ActionRequests(web.token_file, self._submit, clock, read_needs_token=web.read_needs_token),
             alive=lambda: health.alive(self.heartbeats, clock.monotonic_s()),
             ready=lambda: health.ready(board.view),
             healthy=lambda: health.healthy(

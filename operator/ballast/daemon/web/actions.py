@@ -1,4 +1,4 @@
-"""The desk where a person's word arrives: checks the token, writes the request down, hands it to the loop.
+"""The action_requests where a person's word arrives: checks the token, writes the request down, hands it to the loop.
 
 The token travels in the ``Authorization`` header, which a browser never adds by itself: a foreign site cannot forge a
 request.  It is compared in constant time, read anew at each use so that it can be rotated, and never logged.
@@ -38,7 +38,7 @@ class Person:
     token: str = field(repr=False)
 
 
-class Desk:
+class ActionRequests:
     """Takes requests of people who know a token."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Desk:
         person = self._person(headers, kind)
         if person.role != OPERATOR:
             log_event(log, f"Refused to {kind}: {person.name} is a viewer.", level=logging.WARNING, by=person.name)
-            raise HTTPException(403, "This token may look and not act.")
+            raise HTTPException(403, "This token has the viewer role: it is read-only.")
         return person
 
     def admit_reader(self, headers: Mapping[str, str]) -> None:

@@ -26,7 +26,7 @@ from ballast.daemon.context.view import Board, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process.health import Health
 from ballast.daemon.web import api, details
-from ballast.daemon.web.actions import Desk
+from ballast.daemon.web.actions import ActionRequests
 from ballast.daemon.web.answers import Answer
 from ballast.daemon.web.answers.status import RequestAccepted, RequestRefused
 from ballast.daemon.web.hosts import KnownHosts
@@ -67,7 +67,7 @@ class WebParts:
     """What brokers tell of a topic's replicas; absent where they have not."""
     metrics: Metrics
     clock: Clock
-    desk: Desk
+    action_requests: ActionRequests
     alive: Callable[[], Health]
     ready: Callable[[], Health]
     healthy: Callable[[], Health]
@@ -122,7 +122,7 @@ def _probe_routes(parts: WebParts) -> list[BaseRoute]:
 
 
 def _read_routes(parts: WebParts) -> list[BaseRoute]:
-    board, desk = parts.board, parts.desk
+    board, action_requests = parts.board, parts.action_requests
 
     async def status(request: Request) -> Response:
         """With ``?after=<version>`` it waits until there is something newer, so that the page need not poll fast."""
@@ -130,7 +130,7 @@ def _read_routes(parts: WebParts) -> list[BaseRoute]:
         view = board.view
         if _VERSION.fullmatch(after):
             view = await _wait_for_newer(parts, int(after))
-        return _json(api.status(view, now_ms=parts.clock.now_ms(), read_only=desk.closed))
+        return _json(api.status(view, now_ms=parts.clock.now_ms(), read_only=action_requests.closed))
 
     async def history(_: Request) -> Response:
         return _json(api.history(board.view))
@@ -158,7 +158,7 @@ def _read_routes(parts: WebParts) -> list[BaseRoute]:
 
     def admit(read: Handler) -> Handler:
         async def answer(request: Request) -> Response:
-            desk.admit_reader(request.headers)
+            action_requests.admit_reader(request.headers)
             return await read(request)
 
         return answer
@@ -189,13 +189,13 @@ async def _wait_for_newer(parts: WebParts, after: int) -> View:
 
 
 def _action_routes(parts: WebParts) -> list[BaseRoute]:
-    desk = parts.desk
+    action_requests = parts.action_requests
 
     def action(kind: str) -> Handler:
         async def answer(request: Request) -> Response:
-            who = desk.admit(request.headers, kind)
+            who = action_requests.admit(request.headers, kind)
             body = read(kind, await _body(request))
-            receipt = await run_in_threadpool(desk.take, kind, body, who)
+            receipt = await run_in_threadpool(action_requests.take, kind, body, who)
             return _json(RequestAccepted(request=receipt), status_code=202)
 
         return answer

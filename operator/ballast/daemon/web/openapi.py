@@ -92,7 +92,7 @@ def _post(body: type[Body]) -> dict[str, Any]:
         "security": [{"token": []}],
         "requestBody": {"content": _content(body)},
         "responses": {
-            "202": _describe("Taken; the next check carries it out.", RequestAccepted),
+            "202": _describe("Taken; the next check executes it.", RequestAccepted),
             **{code: _describe(text) for code, text in _REFUSALS.items()},
         },
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ballast.executor.driver.notes import RunNote
-from ballast.executor.driver.term import OneTerm
+from ballast.executor.driver.term import LeaseTerm
 from ballast.executor.journal.answers import RequestAnswer, answer_done, answer_stale
 from ballast.executor.journal.pause import (
     is_paused,
@@ -20,7 +20,7 @@ from ballast.ports.journal import Journal, Record, sign
 
 _COMMANDS: Final = frozenset(w.value for w in Command)
 _DAEMONS: Final = frozenset({"approve", "reject", "plan", "end-drain"})
-"""What only a daemon can do: a process that carries out one run refuses it at once, since it would expire unheard meanwhile."""
+"""What only a daemon can do: a process that executes one run refuses it at once, since it would expire unheard meanwhile."""
 
 
 class Commands:
@@ -28,7 +28,7 @@ class Commands:
 
     def __init__(self) -> None:
         self.at_hand: str | None = None
-        """The run that is carried out, or made ready: a command without a name is meant for it."""
+        """The run that is executed, or made ready: a command without a name is meant for it."""
         self._waiting: deque[tuple[CommandRequested, str | None]] = deque()
 
     def add(self, asked: CommandRequested, run: str | None) -> None:
@@ -52,7 +52,7 @@ class ReceivedRequest(NamedTuple):
     """What the journal keeps of it, where it is meant for every run from now on."""
 
 
-def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Iterator[ReceivedRequest]:
+def take_requests(journal: Journal | LeaseTerm, run_id: str, now_ms: int) -> Iterator[ReceivedRequest]:
     """What is asked of this run, and of the process that holds the lock; answered once the caller has taken it up.
 
     An answer whose commit fails may be in the journal all the same, and what it answers is not read again.  One that was received

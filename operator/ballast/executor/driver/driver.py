@@ -43,7 +43,7 @@ from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.pace import measurable, pace_of, with_growth
 from ballast.executor.driver.pauses import is_transient, pause_until_next_s, wait, wait_until_listings_agree
 from ballast.executor.driver.recheck import first_failures, recheck
-from ballast.executor.driver.term import OneTerm
+from ballast.executor.driver.term import LeaseTerm
 from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merge
 from ballast.executor.journal.records import changes, dump_run, load_open_runs
 from ballast.executor.journal.run_journal import RunJournal, restore_from_memory
@@ -66,7 +66,7 @@ BACK_OFF_S: Final = 10.0
 
 
 class Driver:
-    """Carries out one run at a time on one cluster."""
+    """Executes one run at a time on one cluster."""
 
     def __init__(
         self,
@@ -88,13 +88,13 @@ class Driver:
         self._alone = alone
         self._full_reading = full_reading
         self._cluster = cluster
-        self._journal = OneTerm(journal)
+        self._journal = LeaseTerm(journal)
         self._clock = clock
         self._listener = listener or NullListener()
         self._throttler = Throttler(cluster, clock, self._journal.renew)
         self._commands = Commands()
         self._received: set[str] = set()
-        """Requests of which it was said that they are being carried out."""
+        """Requests of which it was said that they are being executed."""
         self._not_read: set[str] = set()
         """Requests of which it was said that they cannot be read."""
         self.paused_by = ""
@@ -119,7 +119,7 @@ class Driver:
     def ask(self, command: Command, *, run: str | None = None, by: str = "") -> None:
         """Cancel, roll back, pause or go on; taken up at the next look.
 
-        ``run`` is the run that it is meant for, else the run that is carried out or made ready now: one that comes when that has
+        ``run`` is the run that it is meant for, else the run that is executed or made ready now: one that comes when that has
         ended is not heard by the next.  Before the first run it is meant for that.
         """
         self._commands.add(CommandRequested(command, by), run)
@@ -168,7 +168,7 @@ class Driver:
         rollback_of: str | None = None,
         unclean: bool = False,
     ) -> RunResult:
-        """Carry a plan out until it has ended, or until told to leave."""
+        """Execute a plan until it has ended, or until told to leave."""
         self._journal.begin()
         self._commands.at_hand = run_id
         self._look_ahead(policy, plan.moves)
@@ -181,7 +181,7 @@ class Driver:
         if self._leave.is_set():
             self._note(RunNote("not-begun", {"run": run_id}))
             result = summary(run, "not-begun", 0.0)
-            self._listener.hear(RunEnded(result))
+            self._listener.on_event(RunEnded(result))
             return result
         self._journal.append(dump_run(run))
         return self._carry(run, resumed=False)
@@ -197,7 +197,7 @@ class Driver:
         )
 
     def roll_back_if_asked(self, result: RunResult) -> RunResult:
-        """Carry out the rollback that was asked for while this run was cancelled; without one, return ``result`` as it is."""
+        """Execute the rollback that was asked for while this run was cancelled; without one, return ``result`` as it is."""
         if result.rollback_wanted:
             for run in self.open_runs():
                 if run.rollback_of == result.run_id:
@@ -276,7 +276,7 @@ class Driver:
         self._others = self._throttles_of_others(run.id, self._throttler.ledger)
         self._run, self._waits_for = run, ""
         self._run_journal.begin(run)
-        self._listener.hear(RunBegan(run, resumed))
+        self._listener.on_event(RunBegan(run, resumed))
         if self.paused_by:
             self._note(RunNote("paused", {"by": self.paused_by}))
             self.ask(Command.PAUSE, run=run.id, by=self.paused_by)
@@ -309,11 +309,11 @@ class Driver:
                     raise
                 self._note(RunNote("tried-again", {"error": failure.id, "message": failure.message}))
                 pause_s = min(max(pause_s * 2, run.policy.poll_s), BACK_OFF_S)
-            self._listener.hear(Progressed(speed.read(self._current, self._clock.monotonic_s())))
+            self._listener.on_event(Progressed(speed.read(self._current, self._clock.monotonic_s())))
         result = replace(self._result(began_s), paused_by=self.paused_by)
         if self._current.ended:
             self._take_commands()
-        self._listener.hear(RunEnded(result))
+        self._listener.on_event(RunEnded(result))
         return result
 
     def _recreate_journal(self, lost: JournalLost) -> None:
@@ -344,7 +344,7 @@ class Driver:
         return Now(self._clock.now_ms(), self._clock.monotonic_s())
 
     def _note(self, of: RunNote) -> None:
-        self._listener.hear(of)
+        self._listener.on_event(of)
 
     def _doing(self) -> str:
         run = self._current
@@ -372,16 +372,16 @@ class Driver:
                 was = before.moves[name]
                 # Another cause of the same stall is news as well.
                 if type(was.stage) is not type(m.stage) or m.cause not in {None, was.cause}:
-                    self._listener.hear(MoveChanged(name, was.stage, m.stage, m.outcome, m.note))
+                    self._listener.on_event(MoveChanged(name, was.stage, m.stage, m.outcome, m.note))
         # Figures alone change at each look; progress shows them.
         if _refusals(before) != _refusals(after):
             self._waits_for = str(after.verdicts[0]) if after.verdicts else ""
-            self._listener.hear(Refusing(after.verdicts))
+            self._listener.on_event(Refusing(after.verdicts))
 
     # --- effects
 
     def _perform(self, effect: Effect) -> Event:
-        self._listener.hear(Performing(effect))
+        self._listener.on_event(Performing(effect))
         try:
             return self._send(effect)
         except JournalLost as lost:
@@ -463,7 +463,7 @@ class Driver:
         self._measured = True
         assert self._looker is not None
         self._run = with_growth(self._current, self._looker.state(), grown)
-        self._listener.hear(Paced(pace_of(self._run, self._looker.state())))
+        self._listener.on_event(Paced(pace_of(self._run, self._looker.state())))
 
     def _result(self, began_s: float) -> RunResult:
         try:

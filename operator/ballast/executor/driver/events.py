@@ -84,7 +84,7 @@ RunEvent = RunBegan | Paced | MoveChanged | Performing | Refusing | Progressed |
 class Listener(Protocol):
     """Hears of everything in order; must not block and must not raise."""
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Take note of it."""
         ...
 
@@ -92,7 +92,7 @@ class Listener(Protocol):
 class NullListener:
     """Listens to nothing."""
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Nothing."""
 
 

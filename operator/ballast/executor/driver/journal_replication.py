@@ -17,7 +17,7 @@ from ballast.core.document import Reader
 from ballast.core.plan import Plan
 from ballast.errors import BallastError, Fenced
 from ballast.executor.driver.notes import RunNote
-from ballast.executor.driver.term import OneTerm
+from ballast.executor.driver.term import LeaseTerm
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record, read_record, require_version
 from ballast.ports.time import Clock
@@ -34,7 +34,7 @@ POLL_S: Final = 0.25
 
 def keep_replicated(
     cluster: Cluster,
-    journal: Journal | OneTerm,
+    journal: Journal | LeaseTerm,
     clock: Clock,
     *,
     plan: Plan,
@@ -104,7 +104,7 @@ def lacking(state: ClusterState, *, avoid: Collection[int] = ()) -> dict[TopicPa
     return out
 
 
-def _read_begun(journal: Journal | OneTerm) -> dict[str, int]:
+def _read_begun(journal: Journal | LeaseTerm) -> dict[str, int]:
     """Topics whose replicas an earlier process began to add, and how many they were to be."""
     for record in journal.read():
         if record.key == KEY and record.value is not None:
@@ -118,7 +118,7 @@ def _topics(r: Reader) -> dict[str, int]:
 
 
 def _wait_until_in_sync(
-    cluster: Cluster, journal: Journal | OneTerm, clock: Clock, counts: Mapping[str, int], leaving: Callable[[], bool]
+    cluster: Cluster, journal: Journal | LeaseTerm, clock: Clock, counts: Mapping[str, int], leaving: Callable[[], bool]
 ) -> bool:
     """Wait a moment until all replicas are in sync, which the journal soon is, being small; False where they are not by then."""
     names = [TopicPartition(topic, 0) for topic in counts]
@@ -134,7 +134,7 @@ def _wait_until_in_sync(
         journal.renew()
 
 
-def _raise_min_isr(cluster: Cluster, journal: Journal | OneTerm, counts: Mapping[str, int]) -> None:
+def _raise_min_isr(cluster: Cluster, journal: Journal | LeaseTerm, counts: Mapping[str, int]) -> None:
     resources = {ConfigResource("topic", topic): str(max(count - 1, 1)) for topic, count in counts.items()}
     changes = []
     for resource, entries in cluster.configs(resources).items():

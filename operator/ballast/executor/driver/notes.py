@@ -38,7 +38,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "journal-answers": "The journal is writable again.",
     "journal-not-read": "The run has ended and is in the journal, which cannot be read now: {message}",
     "old-runs-kept": "Old runs stay in the journal until the next run ends: {message}",
-    "journal-lost": "The journal is gone ({how}): {message}",
+    "journal-lost": "The journal was {how}: {message}",
     "journal-not-recreated": "It cannot be created again yet: {message} It is tried again.",
     "journal-recreated": "The journal was created again with everything that this process knew of it; the run goes on.",
     "journal-begun-again": (

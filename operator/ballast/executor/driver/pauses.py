@@ -10,7 +10,7 @@ from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError, Fenced, LockHeld, Refused, WrongCluster
-from ballast.executor.driver.term import OneTerm
+from ballast.executor.driver.term import LeaseTerm
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.run import Now, Run
 from ballast.executor.machine.stages import Cancelling, Moved, Restoring, Submitted, Unthrottled
@@ -67,7 +67,7 @@ def is_transient(failure: BallastError) -> bool:
 
 
 def wait_until_listings_agree(
-    cluster: ClusterReader, journal: Journal | OneTerm, clock: Clock, leaving: Callable[[], bool]
+    cluster: ClusterReader, journal: Journal | LeaseTerm, clock: Clock, leaving: Callable[[], bool]
 ) -> None:
     """Wait until two listings agree: a predecessor's last send may still be on its way.
 

@@ -36,7 +36,9 @@ def recheck(
     if effect.kind is not EffectKind.CANCEL:
         for name, going in _list_targets(cluster, effect.targets).items():
             same = going == effect.targets[name]
-            known.setdefault(name, OK if same else _change_outcome(f"another user is moving it to {list(going)}"))
+            known.setdefault(
+                name, OK if same else _change_outcome(f"a foreign reassignment is moving it to {list(going)}")
+            )
     if counts:
         for name, seen in present.items():
             move = moves[name].move

@@ -12,7 +12,7 @@ from ballast.errors import Fenced
 from ballast.ports.journal import Holder, Journal, Record, Request
 
 
-class OneTerm:
+class LeaseTerm:
     """What a driver uses of the journal; bound by ``begin``, and fenced from the next acquisition on."""
 
     def __init__(self, journal: Journal) -> None:

@@ -31,7 +31,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "lock-free": "the lock was free already",
     "too-late": "too late: the process that requested the lock no longer waits for it",
     # What is not obeyed.
-    "busy": "{holder} holds the lock and carries out run {run}. Ask again when it has ended.",
+    "busy": "{holder} holds the lock and executes run {run}. Ask again when it has ended.",
     "expired": (
         "Request expired: {by} asked to {kind} more than {limit_s:time} ago. Send it again if it is still wanted."
     ),
@@ -63,7 +63,7 @@ def answer_asked(request: Request, run_id: str) -> RequestAnswer:
 
 
 def answer_stale(request: Request, now_ms: int) -> RequestAnswer | None:
-    """The refusal of what was sent too long ago, or by a clock too far ahead; None where it is to be carried out."""
+    """The refusal of what was sent too long ago, or by a clock too far ahead; None where it is to be executed."""
     if is_ahead(request, now_ms):
         return RequestAnswer("clock-ahead", {"ahead_s": (request.at_ms - now_ms) / 1000})
     if request.kind == "take-over":

@@ -1,4 +1,4 @@
-"""The pause switch as the journal keeps it.  The holder of the lock writes it: a daemon, or a command that carries out a run."""
+"""The pause switch as the journal keeps it.  The holder of the lock writes it: a daemon, or a command that executes a run."""
 
 from __future__ import annotations
 

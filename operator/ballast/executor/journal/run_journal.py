@@ -13,7 +13,7 @@ from typing import Final
 from ballast.core.throttles import DesiredThrottles, Setting
 from ballast.errors import JournalLost, Refused, Unavailable
 from ballast.executor.driver.notes import RunNote
-from ballast.executor.driver.term import OneTerm
+from ballast.executor.driver.term import LeaseTerm
 from ballast.executor.journal.history import expire
 from ballast.executor.journal.ledger import Throttler, merge
 from ballast.executor.journal.records import changes, dump_run
@@ -36,7 +36,7 @@ class RunJournal:
 
     def __init__(
         self,
-        journal: Journal | OneTerm,
+        journal: Journal | LeaseTerm,
         clock: Clock,
         note: Callable[[RunNote], None],
         restore_commands: Callable[[], list[str]],

@@ -64,7 +64,7 @@ Step = tuple[Run, tuple[Effect, ...]]
 
 
 def decide(run: Run, picture: Picture, now: Now) -> Step:
-    """The run with its next transitions entered, and the effects that carry them out."""
+    """The run with its next transitions entered, and the effects that execute them."""
     effects: list[Effect] = []
     run = _restore(run, picture, now, effects)
     run = _cancel(run, picture, now, effects)

@@ -24,7 +24,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     # What was seen of a move.
     "deleted": "{partition} no longer exists.",
     "topic-recreated": "Topic {topic} was deleted and made again: its id was {was} and is {now}.",
-    "overridden": "{partition} is being reassigned to {replicas:list} by another user.",
+    "overridden": "{partition} is being moved to {replicas:list} by a reassignment that Ballast did not start.",
     "followed": "The move was in progress already and is followed.",
     "not-shown": "The cluster did not show the move; it is submitted again.",
     "never-shown": "{partition} was submitted {attempts:times} and never appeared in ListPartitionReassignments.",
@@ -51,7 +51,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "cancel-unsafe": "It is not cancelled: none of its old replicas {replicas:list} is alive and in sync.",
     "cancel-below-min-isr": (
         "It is not cancelled: {in_sync} of its old replicas {replicas:list} are in sync, and min.insync.replicas is {min_isr}: "
-        "brokers would refuse writes with acks=all that they take now. It goes on until more of them are in sync."
+        "writes with acks=all that succeed now would be rejected (NOT_ENOUGH_REPLICAS). It goes on until more of them are in sync."
     ),
     "not-in-log-dir": "The replica on broker {broker} is not in {path} after {attempts} attempts.",
     "log-dirs-cancelled": "The run was cancelled before its replicas were in the log dirs asked for.",
@@ -78,7 +78,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     ),
     "log-dir-failed": (
         "Log dir {path} of broker {broker} has failed ({error}), as a disk does that is full or broken: "
-        "make room or replace it and restart the broker, or cancel."
+        "free space on it or replace it, and restart the broker, or cancel."
     ),
     "disk-full": "Broker {broker} has {free:bytes} of disk left and {left:left} still to come.",
     "throttle-too-low": "{lack}{theirs:theirs}.",
@@ -99,7 +99,7 @@ SENTENCES: Final[Mapping[str, str]] = {
         "broker's log (ReplicaAlterLogDirsThread), and whether replica.alter.log.dirs.io.max.bytes.per.second is set."
     ),
     "fetch-errors": (
-        "Nothing arrives on {brokers:brokers} from broker {leader}, the leader, although it is alive, has room and no "
+        "Nothing arrives on {brokers:brokers} from broker {leader}, the leader, although it is alive, has free space and no "
         "throttle holds it back; {left:left} left{records:records}{inbound:inbound}. Look for fetch errors of {partition} "
         "in its log (ReplicaFetcherThread), and whether it reaches broker {leader} on the brokers' own listener."
     ),

@@ -141,8 +141,8 @@ OUTCOMES: Final[Mapping[str, str]] = {
     "modified-externally": (
         "the assignment was changed externally before the move began (or while it was sent, and it was cancelled), or after it had ended"
     ),
-    "overridden": "another user gave the partition another target in mid-move",
-    "cancelled-externally": "another user cancelled the move",
+    "overridden": "a foreign reassignment gave the partition another target",
+    "cancelled-externally": "the move was cancelled outside Ballast",
     "rejected": "the cluster refused the move, and said why",
     "not-taken": "the cluster never showed the move although it was submitted several times",
     "throttle-not-set": "its throttle could not be set, so it was not started",

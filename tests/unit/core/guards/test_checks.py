@@ -124,7 +124,7 @@ CORDONED = {3: (replace(DISK, cordoned=True),)}
             a(1, 2, old=(1, 2, 3)),
             "drops-in-sync",
             "a-0",
-            ["keep broker 2", "give up broker 3", "1,3"],
+            ["keep broker 2", "remove broker 3", "1,3"],
             id="drops-in-sync",
         ),
         pytest.param(
@@ -135,13 +135,13 @@ CORDONED = {3: (replace(DISK, cordoned=True),)}
             ["1 replica ", "is 2"],
             id="below-min-isr",
         ),
-        pytest.param(cluster(WELL, LACKING), a(4, 2), "at-min-isr", "b-0", ["in sync: 4)"], id="at-min-isr"),
+        pytest.param(cluster(WELL, LACKING), a(4, 2), "at-min-isr", "b-0", ["ISR: 4)"], id="at-min-isr"),
         pytest.param(
             cluster(WELL, LACKING, min_isr={"b": UNKNOWN}),
             a(3, 2),
             "min-isr-unknown",
             "b-0",
-            ["in sync: 4)"],
+            ["ISR: 4)"],
             id="unknown",
         ),
         pytest.param(
@@ -149,7 +149,7 @@ CORDONED = {3: (replace(DISK, cordoned=True),)}
             a(4, 2),
             "under-replicated",
             "b-0",
-            ["broker 4", "in sync: 4)", "a-0"],
+            ["broker 4", "ISR: 4)", "a-0"],
             id="ur",
         ),
     ],

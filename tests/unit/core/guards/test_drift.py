@@ -58,7 +58,7 @@ def test_every_difference_has_a_sentence_that_takes_its_values(code: str) -> Non
     assert not set("{}<") & set(said)
 
 
-def test_a_plan_was_not_carried_out_where_some_of_it_is_gone() -> None:
+def test_a_plan_was_not_executed_where_some_of_it_is_gone() -> None:
     """Neither where an election's partition is, nor where the topic is another of the name."""
     before = cluster(row(0, 1, 2), row(1, 1, 2))
     plan = Plan("balance", "c", fingerprint(before), (Move("a", 0, (1, 2), (3, 2)),), (TopicPartition("a", 1),))
@@ -69,7 +69,7 @@ def test_a_plan_was_not_carried_out_where_some_of_it_is_gone() -> None:
 
 
 def test_what_is_left_of_a_plan_is_for_the_cluster_as_it_is() -> None:
-    """It can be carried out, and is not refused for what the whole plan was made from."""
+    """It can be executed, and is not refused for what the whole plan was made from."""
     before = cluster(row(0, 1, 2), row(1, 1, 2))
     plan = Plan("balance", "c", fingerprint(before), tuple(Move("a", n, (1, 2), (3, 2)) for n in (0, 1)))
     now = cluster(row(0, 4, 5), row(1, 1, 2))

@@ -116,7 +116,7 @@ def test_verdicts_on_the_partition_and_the_destination() -> None:
     assert verdict(cluster(a), Move("a", 0, (1, 2), (2, 1))) is None
 
 
-def test_a_plan_that_was_carried_out_has_nothing_left_to_do() -> None:
+def test_a_plan_that_was_executed_has_nothing_left_to_do() -> None:
     """Every move is made and every election completed; where one is still to be completed, that is what is left."""
     before = cluster(PartitionRow("a", 0, 1, (1, 2), (1, 2)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
     elected = (TopicPartition("a", 0),)
@@ -135,7 +135,7 @@ def test_a_plan_that_was_carried_out_has_nothing_left_to_do() -> None:
 
 
 def test_drift_is_explained_and_the_rest_of_the_plan_kept() -> None:
-    """A plan made for another picture says what changed; what still holds can be carried out."""
+    """A plan made for another picture says what changed; what still holds can be executed."""
     before = cluster(PartitionRow("a", 0, 1, (1, 2), (1, 2)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
     after = cluster(PartitionRow("a", 0, 1, (1, 4), (1, 4)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
     moves = (Move("a", 0, (1, 2), (3, 2)), Move("a", 1, (1, 2), (3, 2)), Move("b", 0, (1, 2), (3, 2)))

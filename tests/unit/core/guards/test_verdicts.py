@@ -11,7 +11,7 @@ from ballast.cli.documents.runs import Refusal
 from ballast.core import guards
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.guards import Verdict, verdict
-from ballast.core.guards.verdicts import ENDS, SAYINGS
+from ballast.core.guards.verdicts import ENDS, TEMPLATES
 from ballast.core.throttles import RateShortfall
 from ballast.executor import machine
 
@@ -29,7 +29,7 @@ SAID = (
     (verdict("deleted", NAME, partition=NAME), "t-0 no longer exists or is being deleted."),
     (
         verdict("foreign-reassignment", NAME, partition=NAME, replicas=(4, 1)),
-        "t-0 is being moved to 4,1 by another user. Wait for that move to end, or cancel it with the tool that started it.",
+        "t-0 is being moved to 4,1 by a reassignment that Ballast did not start. Wait for that move to end, or cancel it with the tool that started it.",
     ),
     (
         verdict("another-batch", NAME, partition=NAME, others=2),
@@ -81,7 +81,7 @@ SAID = (
         ),
     ),
     (
-        verdict("destination-space-unknown", 3, cause="silent", broker=3, partition=NAME),
+        verdict("destination-space-unknown", 3, cause="unreachable", broker=3, partition=NAME),
         (
             "Free disk space of broker 3 is unknown (for t-0). It did not report its log dirs. "
             "Check that broker, or say --unknown-disk-space allow."
@@ -98,7 +98,7 @@ SAID = (
         verdict("size-unknown", NAME, partition=NAME, replicas=(1, 2)),
         (
             "The size of t-0 is not known: no broker of its replicas 1,2 reported it, so it may not fit. "
-            "Log dirs are read again within a minute; it takes Describe on the cluster (DescribeLogDirs). "
+            "Log dirs are read again within a minute; it requires Describe on the cluster (DescribeLogDirs). "
             "Or say --unknown-disk-space allow."
         ),
     ),
@@ -109,7 +109,7 @@ SAID = (
     (
         verdict("drops-in-sync", NAME, partition=NAME, keeps=2, gives_up=1, in_sync=(1, 3), isr_within_s=45),
         (
-            "t-0 would keep broker 2, which is out of sync, and give up broker 1, which is not (in sync: 1,3). "
+            "t-0 would keep broker 2, which is out of sync, and remove broker 1, which is not (ISR: 1,3). "
             "Bring broker 2 back into sync, or make a new plan. "
             "A follower that stops fetching leaves the ISR after at most 45 s (1.5 times replica.lag.time.max.ms)."
         ),
@@ -117,28 +117,28 @@ SAID = (
     (
         verdict("replicas-below-min-isr", NAME, partition=NAME, replicas=1, min_isr=2),
         (
-            "t-0 has 1 replica and min.insync.replicas is 2: brokers refuse writes with acks=all while one is added. "
+            "t-0 has 1 replica and min.insync.replicas is 2: writes with acks=all are rejected while one is added (NOT_ENOUGH_REPLICAS). "
             "Lower min.insync.replicas, or say --replicas-below-min-isr allow during low traffic."
         ),
     ),
     (
         verdict("at-min-isr", NAME, partition=NAME, in_sync=(1,)),
         (
-            "t-0 is down to its minimum of in-sync replicas (in sync: 1); one more loss makes it under min ISR. "
+            "t-0 is down to its minimum of in-sync replicas (ISR: 1); one more loss makes it under min ISR. "
             "Bring its missing replicas back; moves go on by themselves then."
         ),
     ),
     (
         verdict("min-isr-unknown", NAME, partition=NAME, in_sync=(1,)),
         (
-            "t-0 is under-replicated (in sync: 1), and its min.insync.replicas is not known: one more loss may make it under min ISR. "
-            "It is read again within a minute; it takes DescribeConfigs on the topic."
+            "t-0 is under-replicated (ISR: 1), and its min.insync.replicas is not known: one more loss may make it under min ISR. "
+            "It is read again within a minute; it requires DescribeConfigs on the topic."
         ),
     ),
     (
         verdict("under-replicated", OTHER, partition=NAME, other=OTHER, broker=3, in_sync=(1,)),
         (
-            "u-1 on broker 3 is under-replicated (in sync: 1), and t-0 would load that broker more. "
+            "u-1 on broker 3 is under-replicated (ISR: 1), and t-0 would load that broker more. "
             "Bring its missing replicas back; moves go on by themselves then."
         ),
     ),
@@ -152,7 +152,7 @@ SAID = (
     (verdict("throttle-too-low", NAME, lack=LACK), f"{LACKS}. Give a higher --throttle, or --raise-throttle."),
     (
         verdict("throttle-too-low", NAME, cause="foreign", lack=LACK),
-        f"{LACKS}; that throttle is another user's, whose moves run under it. It waits until they have ended.",
+        f"{LACKS}; that throttle is that of foreign reassignments. It waits until they have ended.",
     ),
     (
         verdict("throttle-too-low", NAME, cause="headroom", lack=LACK, most_bytes_per_s=2**20),
@@ -169,13 +169,13 @@ def test_each_verdict_says_what_is_wrong_and_what_to_do(made: Verdict, said: str
 
 def test_every_verdict_is_said_here_and_made_somewhere() -> None:
     """No sentence is kept that no decision leads to."""
-    assert {f"{v.code}/{v.cause}" if v.cause else v.code for v, _ in SAID} == set(SAYINGS)
+    assert {f"{v.code}/{v.cause}" if v.cause else v.code for v, _ in SAID} == set(TEMPLATES)
     rooms = (*Path(guards.__path__[0]).glob("checks.py"), *Path(machine.__path__[0]).rglob("*.py"))
     sources = "\n".join(p.read_text() for p in rooms)
-    assert {code.partition("/")[0] for code in SAYINGS} == {
-        c for c in re.findall(r'"([a-z-]+)"', sources) if c in SAYINGS
+    assert {code.partition("/")[0] for code in TEMPLATES} == {
+        c for c in re.findall(r'"([a-z-]+)"', sources) if c in TEMPLATES
     }
-    assert set(SAYINGS) > ENDS
+    assert set(TEMPLATES) > ENDS
 
 
 def test_a_verdict_is_about_a_partition_or_a_broker() -> None:

@@ -7,7 +7,16 @@ from collections.abc import Mapping
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
-from ballast.core.planner import Balance, ChangeReplicationFactor, Decommission, Demote, Evacuate, Intent, Racks, Swap
+from ballast.core.planner import (
+    Balance,
+    ChangeReplicationFactor,
+    Decommission,
+    Demote,
+    Evacuate,
+    Intent,
+    Racks,
+    ReplaceBroker,
+)
 
 Lists = Mapping[tuple[str, int], tuple[int, ...]]
 
@@ -31,7 +40,7 @@ def demand_done(state: ClusterState, made: Plan, intent: Intent, closed: frozens
     """
     status = "meets-all-goals" if made.moves or made.elections else "nothing-to-do"
     if made.status != status:
-        assert made.status == ("misses-some-goals" if status == "meets-all-goals" else "infeasible")
+        assert made.status == ("misses-some-goals" if status == "meets-all-goals" else "no-plan-found")
         assert made.obstacles
         assert all(o.code and o.detail for o in made.obstacles)
         return
@@ -40,7 +49,7 @@ def demand_done(state: ClusterState, made: Plan, intent: Intent, closed: frozens
     match intent:
         case Decommission(brokers=gone) | Evacuate(brokers=gone):
             assert not {b for m in lists.values() for b in m} & gone
-        case Swap(old=old):
+        case ReplaceBroker(old=old):
             assert not any(old in m for m in lists.values())
         case Demote(brokers=demoted):
             led = {n for n, m in lists.items() if m[0] in demoted}

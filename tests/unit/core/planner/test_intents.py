@@ -16,8 +16,8 @@ from ballast.core.planner.intents import (
     Leaders,
     Place,
     Racks,
+    ReplaceBroker,
     Selection,
-    Swap,
 )
 
 
@@ -37,11 +37,11 @@ from ballast.core.planner.intents import (
             "evacuate 3 --offline-only",
             Purpose("evacuate-offline", (3,)),
         ),
-        (Swap(9, 3), "swap 9 3", Purpose("swap", (9, 3))),
+        (ReplaceBroker(9, 3), "replace 9 3", Purpose("replace", (9, 3))),
         (ChangeReplicationFactor(3), "change-rf .* --replication-factor 3", Purpose("change-rf")),
         (Place(selection=Selection(topics="t"), start=3), "place t classic start 3", Purpose("place")),
     ],
 )
 def test_an_intent_is_told_as_data_and_in_words(intent: Intent, words: str, purpose: Purpose) -> None:
-    """What decides goes by the data; brokers are in order, but for a swap, which has an old and a new one."""
+    """What decides goes by the data; brokers are in order, but for ``replace``, which has an old and a new one."""
     assert (intent.words, intent.purpose) == (words, purpose)

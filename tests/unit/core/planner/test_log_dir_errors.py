@@ -31,8 +31,8 @@ from ballast.core.planner import (
     Place,
     PlannerPolicy,
     Racks,
+    ReplaceBroker,
     Selection,
-    Swap,
     plan,
 )
 from ballast.core.planner.report.page import page
@@ -62,7 +62,7 @@ def even(*dirs: LogDir) -> ClusterState:
         Decommission(brokers=frozenset({1})),
         Evacuate(brokers=frozenset({4})),
         Expand(brokers=frozenset({2})),
-        Swap(old=1, new=2),
+        ReplaceBroker(old=1, new=2),
         ChangeReplicationFactor(to=2, selection=Selection(topics="t")),
         Place(selection=Selection(topics="t")),
         Racks(),
@@ -109,7 +109,7 @@ def test_what_is_offline_is_rebuilt_and_the_other_replicas_of_the_broker_stay() 
 
 
 def test_replica_list_changes_alone_name_them_too() -> None:
-    """The plan of ``ballast plan leaders --least`` is carried out like any other."""
+    """The plan of ``ballast plan leaders --least`` is executed like any other."""
     state = even(WHOLE, FAILED)
     assert leader_plan(state, balance(state, "counts")).log_dir_errors
 

@@ -17,7 +17,7 @@ from ballast.core.planner.checker.checker import check
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.place import kafka_placement_intent
 from ballast.core.planner.request import load_request
-from ballast.errors import BallastError, Infeasible, UsageError
+from ballast.errors import BallastError, NoPlanFound, UsageError
 
 GIB = 1 << 30
 T = Selection(topics="t")
@@ -125,7 +125,7 @@ def test_naive_has_no_start_and_is_refused_where_it_breaks_racks() -> None:
     spread = assign_replicas([Broker(i, rack=f"r{i // 2}") for i in range(6)], 6, 3, start_index=0)
     members = tuple(Broker(i, host="h", rack=f"r{i // 2}") for i in range(6))
     rows = [PartitionRow("t", p, r[0], r, r) for p, r in spread.items()]
-    with pytest.raises(Infeasible, match="rack"):
+    with pytest.raises(NoPlanFound, match="rack"):
         plan(build("c", members, (Topic("t"),), rows), Place(selection=T, algorithm="naive"))
 
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_placed_is_refused(intent: Place, policy: PlannerPolicy) 
     """No topic, a pinned one, too few brokers, a rule that the algorithm knows nothing of."""
     with pytest.raises(BallastError) as refused:
         plan(cluster(NAIVE), intent, policy=policy)
-    assert isinstance(refused.value, UsageError | Infeasible)
+    assert isinstance(refused.value, UsageError | NoPlanFound)
 
 
 def test_the_checker_knows_the_lists_by_itself() -> None:

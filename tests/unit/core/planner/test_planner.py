@@ -34,13 +34,13 @@ from ballast.core.planner import (
     Loads,
     PlannerPolicy,
     Racks,
+    ReplaceBroker,
     Selection,
-    Swap,
     plan,
 )
 from ballast.core.planner.checker.checker import check
 from ballast.core.planner.report.sentences import obstacle
-from ballast.errors import Infeasible, UsageError
+from ballast.errors import NoPlanFound, UsageError
 
 TIGHT = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0)
 QUICK = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0, prove=False)
@@ -61,7 +61,7 @@ def intents(draw: st.DrawFn, state: ClusterState) -> Intent:
         ChangeReplicationFactor(to=draw(st.integers(1, 4)), selection=Selection(topics="t0")),
     ]  # fmt: skip
     if old != new:
-        choices.append(Swap(old=old, new=new))
+        choices.append(ReplaceBroker(old=old, new=new))
     return draw(st.sampled_from(choices))
 
 
@@ -100,7 +100,7 @@ def racks_wanted(state: ClusterState, intent: Intent, move: Move) -> int:
             gone = set(rack) - state.alive
         case Decommission(brokers=named) | Evacuate(brokers=named):
             gone = set(named)
-        case Swap(old=old):
+        case ReplaceBroker(old=old):
             gone = {old}
         case _:
             gone = set()
@@ -236,7 +236,7 @@ def test_the_obstacle_is_named_when_a_broker_cannot_be_emptied() -> None:
     """Three replicas cannot live on two brokers, and the plan says what would help."""
     state = cluster((1, 2, 3), brokers=3)
     made = plan(state, Decommission(brokers=frozenset({3})))
-    assert made.status == "infeasible"
+    assert made.status == "no-plan-found"
     assert made.moves == ()
     first = made.obstacles[0]
     assert (first.code, first.cause, first.values) == ("no-broker", "too-few", {"replicas": 3, "brokers": 2})
@@ -338,7 +338,7 @@ def test_a_limit_of_bytes_is_refused_where_no_size_is_known() -> None:
     )
     policy = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0)
     assert plan(blind, Balance(), policy=policy).known_bytes is None
-    with pytest.raises(Infeasible, match="No size"):
+    with pytest.raises(NoPlanFound, match="No size"):
         plan(blind, Balance(), policy=replace(policy, max_bytes=350))
     limited = plan(blind, Balance(), policy=replace(policy, max_moves=2))
     assert sum(len(m.adding) for m in limited.moves) <= 2
@@ -381,12 +381,12 @@ def test_larger_brokers_carry_more() -> None:
 def test_swap_keeps_places_in_the_list() -> None:
     """The newcomer takes over the place of the old broker, leadership included."""
     state = cluster((1, 2), (2, 1), brokers=3)
-    made = plan(state, Swap(old=1, new=3))
+    made = plan(state, ReplaceBroker(old=1, new=3))
     assert {m.new for m in made.moves} == {(3, 2), (2, 3)}
 
 
 @pytest.mark.parametrize(
-    "intent", [Demote(brokers=frozenset({9})), Swap(old=1, new=9), Evacuate(racks=frozenset({"x"}))]
+    "intent", [Demote(brokers=frozenset({9})), ReplaceBroker(old=1, new=9), Evacuate(racks=frozenset({"x"}))]
 )
 def test_what_is_not_there_is_named(intent: Intent) -> None:
     """Unknown brokers and racks are refused with what there is."""

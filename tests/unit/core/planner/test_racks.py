@@ -27,8 +27,8 @@ from ballast.core.planner import (
     Loads,
     PlannerPolicy,
     Racks,
+    ReplaceBroker,
     Selection,
-    Swap,
     TopicRule,
     plan,
 )
@@ -177,8 +177,12 @@ def test_a_small_rack_has_a_replica_of_each_partition() -> None:
 def test_what_must_go_stays_in_its_rack_or_is_named() -> None:
     """To the other broker of the rack; where that one's disk is full the plan says so, and merges nothing."""
     lists = [(1, 2, 3, 5), (1, 3, 4, 5)]
-    for disks, status, moved in (({}, "meets-all-goals", 2), ({6: 50}, "infeasible", 0)):
-        for intent in (Decommission(brokers=frozenset({5})), Evacuate(brokers=frozenset({5})), Swap(old=5, new=6)):
+    for disks, status, moved in (({}, "meets-all-goals", 2), ({6: 50}, "no-plan-found", 0)):
+        for intent in (
+            Decommission(brokers=frozenset({5})),
+            Evacuate(brokers=frozenset({5})),
+            ReplaceBroker(old=5, new=6),
+        ):
             state = cluster(*lists, racks=EVEN, disks=disks)
             made = plan(state, intent, policy=POLICY)
             assert (made.status, len(made.moves)) == (status, moved), intent
@@ -277,7 +281,7 @@ def test_where_racks_do_not_matter_nothing_is_kept() -> None:
         (Evacuate(brokers=frozenset({5})), POLICY, (), True),
         (Evacuate(racks=frozenset({"c"})), POLICY, (), False),
         (Evacuate(racks=frozenset({"c"}), keep_racks=True), POLICY, (), False),
-        (Swap(old=5, new=4), POLICY, (), True),
+        (ReplaceBroker(old=5, new=4), POLICY, (), True),
     ],
 )
 def test_the_checker_knows_how_many_racks_are_wanted(
@@ -346,13 +350,18 @@ def test_whatever_is_asked_racks_are_kept(data: st.DataObject) -> None:
     intents: list[Intent] = [
         Balance(selection=selection), Balance(), Racks(selection=selection), Expand(brokers=living, selection=selection),
         Decommission(brokers=named), Evacuate(brokers=named, keep_racks=data.draw(st.booleans())),
-        ChangeReplicationFactor(to=data.draw(st.integers(2, 5))), Swap(old=min(set(ids) - living), new=max(living)),
+        ChangeReplicationFactor(to=data.draw(st.integers(2, 5))), ReplaceBroker(old=min(set(ids) - living), new=max(living)),
     ]  # fmt: skip
     intent = data.draw(st.sampled_from(intents))
     made = plan(state, intent, policy=policy)
     loose = {t.name for t in state.topics if policy.topic_rules and rule.matches(t.name)}
     rack = {b.id: b.rack for b in state.brokers}
-    gone = (set(ids) - state.alive) | policy.draining | named | ({intent.old} if isinstance(intent, Swap) else set())
+    gone = (
+        (set(ids) - state.alive)
+        | policy.draining
+        | named
+        | ({intent.old} if isinstance(intent, ReplaceBroker) else set())
+    )
     for move in made.moves:
         if move.topic not in loose and not set(move.old) & gone and len(move.new) >= len(move.old):
             assert len({rack[b] for b in move.new}) >= len({rack[b] for b in move.old})

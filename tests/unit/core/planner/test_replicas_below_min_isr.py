@@ -18,8 +18,8 @@ from ballast.core.planner import (
     Loads,
     PlannerPolicy,
     Racks,
+    ReplaceBroker,
     Selection,
-    Swap,
     TopicRule,
     plan,
 )
@@ -93,7 +93,7 @@ def test_what_loses_no_writes_moves_as_ever(intent: Intent, state: ClusterState,
         pytest.param(ChangeReplicationFactor(selection=Selection(topics="few"), to=3), id="change-rf"),
         pytest.param(Decommission(brokers=frozenset({1})), id="decommission"),
         pytest.param(Evacuate(brokers=frozenset({1})), id="evacuate"),
-        pytest.param(Swap(old=1, new=3), id="swap"),
+        pytest.param(ReplaceBroker(old=1, new=3), id="replace"),
     ],
 )
 def test_a_person_who_names_what_is_to_move_means_them_too(intent: Intent) -> None:
@@ -109,9 +109,9 @@ def test_a_partition_that_has_lost_a_replica_is_rebuilt() -> None:
 
 
 def test_a_drained_broker_that_keeps_them_is_an_obstacle() -> None:
-    """Named one by one, in a plan that is otherwise carried out and in one that is empty."""
+    """Named one by one, in a plan that is otherwise executed and in one that is empty."""
     state = scene()
-    for chosen, status in (("few|enough", "misses-some-goals"), ("few", "infeasible")):
+    for chosen, status in (("few|enough", "misses-some-goals"), ("few", "no-plan-found")):
         made = plan(state, Balance(selection=Selection(topics=chosen)), policy=POLICY.with_drained([1]))
         assert made.status == status
         stuck = {o.subject for o in made.obstacles if o.code == FEW}

@@ -25,8 +25,8 @@ from ballast.core.planner import (
     Place,
     PlannerPolicy,
     Racks,
+    ReplaceBroker,
     Selection,
-    Swap,
     TopicRule,
     plan,
 )
@@ -43,7 +43,7 @@ ASKED: tuple[Intent, ...] = (
     ChangeReplicationFactor(to=3, selection=Selection(topics=".*")),
     Racks(),
     Place(selection=Selection(topics="a", brokers="1|2"), start=3, shift=0, replication_factor=2),
-    Swap(old=1, new=4),
+    ReplaceBroker(old=1, new=4),
 )
 POLICY = PlannerPolicy(
     band=0.05,

@@ -15,7 +15,7 @@ FOUR = frozenset({4})
 
 
 def walk(state: ClusterState, brokers: frozenset[int]) -> tuple[list[DecommissionPhase], ClusterState]:
-    """Carry out step after step until nothing is left to do."""
+    """Execute step after step until nothing is left to do."""
     phases: list[DecommissionPhase] = []
     while True:
         step = next_step(state, brokers, leadership=phases[-1:] != [DecommissionPhase.LEADERSHIP])
@@ -71,7 +71,10 @@ def test_what_cannot_go_is_named() -> None:
 def test_a_step_can_be_said_after_another() -> None:
     """The brokers are not named a second time."""
     data = next_step(cluster((4, 1), (1, 4), brokers=4), FOUR, leadership=False)
-    assert (data.sentence, data.then) == ("Broker 4: 2 replicas go to others.", "Then 2 replicas go to others.")
+    assert (data.sentence, data.then) == (
+        "Broker 4: 2 replicas move to other brokers.",
+        "Then 2 replicas move to other brokers.",
+    )
     safe = next_step(cluster((1, 2), brokers=4), FOUR)
     assert safe.then == "Then it holds no replica and leads nothing: it can be stopped safely."
 

@@ -70,7 +70,7 @@ def rules(draw: st.DrawFn) -> tuple[TopicRule, ...]:
 
 @st.composite
 def intents(draw: st.DrawFn, state: ClusterState) -> Intent:
-    """Any intent but a swap, whose newcomer is rarely allowed."""
+    """Any intent but ``replace``, whose newcomer is rarely allowed."""
     some = frozenset(draw(st.sets(st.sampled_from([b.id for b in state.brokers]), min_size=1, max_size=2)))
     living = frozenset(draw(st.sets(st.sampled_from(sorted(state.alive)), min_size=1, max_size=2)))
     selection = draw(
@@ -330,7 +330,7 @@ def test_a_leader_moves_where_no_follower_may_lead() -> None:
     made = plan(state, Balance(), policy=policy)
     assert {(m.new[0], len(m.adding), m.reason.detail) for m in made.moves} == {(3, 1, "broker 1 may not lead topic t")}
     made = plan(state, Leaders(), policy=policy)
-    assert made.status == "infeasible"
+    assert made.status == "no-plan-found"
     assert "sole-leader" in {o.code for o in made.obstacles}
 
 

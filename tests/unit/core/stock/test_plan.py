@@ -105,7 +105,7 @@ def test_a_new_order_needs_an_election_and_another_number_of_replicas_a_permissi
         ((ReassignmentEntry("a", 0, (9,)),), "broker 9 is unknown"),
     ],
 )
-def test_a_file_that_cannot_be_carried_out_is_refused(entries: tuple[ReassignmentEntry, ...], reason: str) -> None:
+def test_a_file_that_cannot_be_executed_is_refused(entries: tuple[ReassignmentEntry, ...], reason: str) -> None:
     """Whether the file says so or the cluster; the message names the file."""
     with pytest.raises(StockFormatError) as caught:
         planned(*entries)

@@ -61,7 +61,7 @@ class Failing(SimCluster):
 
 
 class Acting:
-    """RunController that carry runs out on the spot, in simulated time."""
+    """RunController that execute runs on the spot, in simulated time."""
 
     def __init__(self) -> None:
         self.scene: Scene = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
@@ -87,7 +87,7 @@ class Acting:
         self.at(after_s, lambda: setattr(self.cluster, "failure", failure))
 
     def start(self) -> None:
-        """Carry the plan out; returns when no run is in progress."""
+        """Execute the plan; returns when no run is in progress."""
         self.run_controller.start(self.scene.plan(*MOVES))
 
     def runs(self) -> dict[str, Run]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.daemon.acting.permission import CODES, Acts, Situation, permission, permissions
+from ballast.daemon.acting.permission import CODES, ActionHistory, Situation, permission, permissions
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, LeaderPolicy, Mode, Window
 from ballast.daemon.context.view import Other, Role
 from ballast.executor.journal.pause import Pause
@@ -91,7 +91,7 @@ def test_windows_caps_and_cool_down_are_per_kind() -> None:
         AUTO, actions=Actions(moves=ActionPolicy(windows=(window,)), elections=ActionPolicy(per_day=2, cool_down_s=60))
     )
     assert "2026-11-22 01:00 UTC" in permission(ActionKind.MOVES, policy, CALM).detail
-    used = Acts().add_start(NOON_MS, "a").add_start(NOON_MS, "b")
+    used = ActionHistory().add_start(NOON_MS, "a").add_start(NOON_MS, "b")
     at = replace(CALM, acts={ActionKind.ELECTIONS: used})
     assert code(ActionKind.ELECTIONS, policy, at) == "cap-reached"
     tomorrow = replace(at, now_ms=NOON_MS + 86_400_000)
@@ -105,7 +105,7 @@ def test_windows_caps_and_cool_down_are_per_kind() -> None:
 def test_what_a_person_approved_waits_for_no_cool_down_and_for_everything_else(kind: ActionKind) -> None:
     """A cool-down keeps the daemon from acting too often by itself; windows and caps are what people set for all."""
     policy = replace(AUTO, actions=Actions(**{kind.value: ActionPolicy(per_day=2, cool_down_s=60)}))
-    cooling = replace(CALM, acts={kind: Acts().add_start(NOON_MS, "a").add_end(NOON_MS - 30_000)})
+    cooling = replace(CALM, acts={kind: ActionHistory().add_start(NOON_MS, "a").add_end(NOON_MS - 30_000)})
     verdict = permission(kind, policy, cooling)
     assert (verdict.code, verdict.may_start(approved=False), verdict.may_start(approved=True)) == (
         "cooling-down",
@@ -123,7 +123,7 @@ def test_what_a_person_approved_waits_for_no_cool_down_and_for_everything_else(k
 def test_a_clock_that_jumps_never_stretches_a_cool_down(end: int, cool_down: float) -> None:
     """Whatever the wall clock does, the cool-down is over at the latest its own length after now."""
     policy = replace(AUTO, actions=Actions(moves=ActionPolicy(cool_down_s=cool_down)))
-    acts = {ActionKind.MOVES: Acts().add_end(NOON_MS + end)}
+    acts = {ActionKind.MOVES: ActionHistory().add_end(NOON_MS + end)}
     later = replace(CALM, now_ms=max(NOON_MS, NOON_MS + end) + int(cool_down * 1000) + 1, acts=acts)
     assert code(ActionKind.MOVES, policy, later) == "allowed"
 
@@ -131,7 +131,7 @@ def test_a_clock_that_jumps_never_stretches_a_cool_down(end: int, cool_down: flo
 def test_an_end_noted_by_a_clock_far_ahead_holds_nothing() -> None:
     """Otherwise everything waits until that time has come; the next end replaces it."""
     policy = replace(AUTO, actions=Actions(moves=ActionPolicy(cool_down_s=60)))
-    acts = Acts().add_end(NOON_MS + 9 * 86_400_000)
+    acts = ActionHistory().add_end(NOON_MS + 9 * 86_400_000)
     assert code(ActionKind.MOVES, policy, replace(CALM, acts={ActionKind.MOVES: acts})) == "allowed"
     assert acts.add_end(NOON_MS).last_end_ms == NOON_MS
 
@@ -139,13 +139,13 @@ def test_an_end_noted_by_a_clock_far_ahead_holds_nothing() -> None:
 def test_a_late_start_stays_behind_those_that_others_have_counted_since() -> None:
     """The newest run stays the newest, starts of the same day are added, and those of a day before are over."""
     day_ms = 86_400_000
-    theirs = Acts().add_start(NOON_MS, "b").add_start(NOON_MS, "c")
+    theirs = ActionHistory().add_start(NOON_MS, "b").add_start(NOON_MS, "c")
     assert theirs.add_late_start(NOON_MS - day_ms, "a", after="") == theirs
     same_day = theirs.add_late_start(NOON_MS - 1, "a", after="")
     assert (same_day.starts, same_day.run) == (3, "c")
     assert theirs.add_late_start(NOON_MS + 1, "c", after="b") == theirs
     assert theirs.add_late_start(NOON_MS + 1, "d", after="c") == theirs.add_start(NOON_MS + 1, "d")
-    assert Acts().add_end(NOON_MS).add_late_end(NOON_MS - 5).last_end_ms == NOON_MS
+    assert ActionHistory().add_end(NOON_MS).add_late_end(NOON_MS - 5).last_end_ms == NOON_MS
 
 
 @given(
@@ -170,14 +170,16 @@ def test_only_the_holder_with_a_fresh_reading_ever_acts(
 
 def test_counts_survive_the_journal() -> None:
     """What is written is what is read."""
-    acts = Acts().add_start(NOON_MS, "a").add_end(NOON_MS + 5)
-    for kept in (acts, Acts()):
-        assert read_record(Record("daemon/acts/moves", kept.to_json()), Acts.from_json) == kept
+    acts = ActionHistory().add_start(NOON_MS, "a").add_end(NOON_MS + 5)
+    for kept in (acts, ActionHistory()):
+        assert read_record(Record("daemon/acts/moves", kept.to_json()), ActionHistory.from_json) == kept
 
 
 @pytest.mark.parametrize("missing", ["day", "starts", "last_end_ms", "run"])
 def test_counts_that_are_not_whole_are_refused_and_named(missing: str) -> None:
     """A missing count is not 0: the caps of the day would begin anew."""
-    value = Acts().add_start(NOON_MS, "a").add_end(NOON_MS + 5).to_json()
+    value = ActionHistory().add_start(NOON_MS, "a").add_end(NOON_MS + 5).to_json()
     with pytest.raises(Corrupt, match=f"daemon/acts/moves: '{missing}'"):
-        read_record(Record("daemon/acts/moves", {k: v for k, v in value.items() if k != missing}), Acts.from_json)
+        read_record(
+            Record("daemon/acts/moves", {k: v for k, v in value.items() if k != missing}), ActionHistory.from_json
+        )

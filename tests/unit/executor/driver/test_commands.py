@@ -71,7 +71,7 @@ def test_the_journals_own_copies_are_not_waited_for_by_one_that_leaves() -> None
 
 
 def test_a_command_that_comes_after_the_last_look_is_not_the_next_runs() -> None:
-    """The person meant the run that they saw; the next one is carried out, and it is said that it was too late."""
+    """The person meant the run that they saw; the next one is executed, and it is said that it was too late."""
     s = scene()
     s.world.add_topic("u", {0: (1, 2)}, size_bytes=100 * MB)
     assert s.driver.execute(one_move(s), POLICY, run_id="first").status == "done"
@@ -268,7 +268,7 @@ def test_what_only_a_daemon_can_do_is_refused_at_once_by_a_command(kind: str) ->
     ask_page(s, "q", kind, plan="moves-1")
     ask_page(s, "newer", "dance")
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
-    answer = "test first holds the lock and carries out run r. Ask again when it has ended."
+    answer = "test first holds the lock and executes run r. Ask again when it has ended."
     assert answers(s) == {"q": (answer, True), "newer": (str(RequestAnswer("unknown", {"kind": "dance"})), True)}
 
 
@@ -386,8 +386,8 @@ def test_a_command_that_no_look_took_up_is_told_at_the_end() -> None:
     class Ears:
         """Asks when the move is verified."""
 
-        def hear(self, event: object) -> None:
-            s.ears.hear(event)  # type: ignore[arg-type]
+        def on_event(self, event: object) -> None:
+            s.ears.on_event(event)  # type: ignore[arg-type]
             if isinstance(event, MoveChanged) and event.after.code == "verified":
                 s.driver.ask(Command.ROLLBACK)
 

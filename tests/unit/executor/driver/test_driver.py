@@ -375,7 +375,7 @@ def test_strict_mode_waits_for_the_whole_batch() -> None:
     open_at_submit: list[int] = []
 
     class Watch:
-        def hear(self, event: object) -> None:
+        def on_event(self, event: object) -> None:
             if isinstance(event, Performing) and event.effect.kind is EffectKind.SUBMIT:
                 open_at_submit.append(len(s.cluster.reassignments()))
 
@@ -444,7 +444,7 @@ def test_unanswered_submit_is_found_out_by_looking() -> None:
     class Cut:
         """The controller goes away as the first submission is sent, for 40 s."""
 
-        def hear(self, event: object) -> None:
+        def on_event(self, event: object) -> None:
             if isinstance(event, Performing):
                 if event.effect.kind is EffectKind.SUBMIT and not sent:
                     s.world.controller_up = False

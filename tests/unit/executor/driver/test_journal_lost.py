@@ -32,7 +32,7 @@ class AtFirstMove:
     act: Callable[[], None] | None
     notes: list[RunNote]
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Keep notes; act once."""
         if isinstance(event, RunNote):
             self.notes.append(event)

@@ -44,8 +44,8 @@ def test_the_journal_moves_when_all_others_have_arrived(wanted: tuple[int, ...])
     arrived: dict[TopicPartition, bool] = {}
 
     class Watch:
-        def hear(self, event: RunEvent) -> None:
-            s.ears.hear(event)
+        def on_event(self, event: RunEvent) -> None:
+            s.ears.on_event(event)
             if isinstance(event, MoveChanged) and isinstance(event.before, Planned):
                 others = [TopicPartition(T, p) for p in range(3)]
                 arrived[event.name] = all(s.cluster.partitions([n])[n].replicas == (3, 2) for n in others)
@@ -85,7 +85,7 @@ def test_a_journal_begun_on_one_broker_is_kept_on_three() -> None:
     assert any(isinstance(h, RunNote) and h.code == "journal-replicated" for h in s.ears.heard)
 
 
-def test_a_plan_for_the_journal_is_carried_out_as_it_was_made() -> None:
+def test_a_plan_for_the_journal_is_executed_as_it_was_made() -> None:
     """A topic that the run moves is left alone; the other one is strengthened."""
     s = with_journal(replicas=(2,))
     plan = s.plan(Move(JOURNAL_TOPIC, 0, (2,), (4,), MB))

@@ -74,7 +74,7 @@ def told(s: Scene) -> Pace:
     return pace
 
 
-def carried_out(size: int, policy: ExecutionPolicy | None = None, *, inbound: float = 0.0) -> tuple[Scene, float]:
+def executed(size: int, policy: ExecutionPolicy | None = None, *, inbound: float = 0.0) -> tuple[Scene, float]:
     """One copy from a broker to another on cards of 10 MB/s, and the seconds that its run took."""
     s = scene({0: (1, 2)}, size_bytes=size, inbound_bytes_per_s=inbound)
     plan = s.plan(Move(T, 0, (1, 2), (3, 2), size))
@@ -86,7 +86,7 @@ def carried_out(size: int, policy: ExecutionPolicy | None = None, *, inbound: fl
 
 def test_a_run_without_a_word_about_throttles_is_throttled() -> None:
     """Lists and rates are set before the first byte, and the rate, its reason and the time are told."""
-    s, _ = carried_out(400 * MB)
+    s, _ = executed(400 * MB)
     assert performed(s.ears).index(EffectKind.THROTTLE) < performed(s.ears).index(EffectKind.SUBMIT)
     assert rates_set(s.ears, 3)[0] == 8 * MIB
     (destination,) = [b for b in told(s).brokers if b.broker == 3]
@@ -96,15 +96,15 @@ def test_a_run_without_a_word_about_throttles_is_throttled() -> None:
 
 def test_none_is_the_only_way_to_copy_without_a_throttle() -> None:
     """Neither lists nor rates are set."""
-    s, _ = carried_out(20 * MB, ExecutionPolicy(throttle="none"))
+    s, _ = executed(20 * MB, ExecutionPolicy(throttle="none"))
     assert EffectKind.THROTTLE not in performed(s.ears)
     assert not [h for h in s.ears.heard if isinstance(h, Paced)]
 
 
 def test_a_small_run_takes_no_longer_for_its_throttle_than_measuring_and_setting_it() -> None:
     """Its rate is above what the cards carry here: beside a run without a throttle only the two seconds of measuring count."""
-    s, throttled_s = carried_out(80 * MB)
-    _, free_s = carried_out(80 * MB, ExecutionPolicy(throttle="none"))
+    s, throttled_s = executed(80 * MB)
+    _, free_s = executed(80 * MB, ExecutionPolicy(throttle="none"))
     assert {b.basis for b in told(s).brokers} == {Basis.SMALL}
     assert throttled_s <= free_s + ExecutionPolicy().measure_s + 2 * ExecutionPolicy().poll_s
 
@@ -119,7 +119,7 @@ def test_a_run_that_copies_nothing_sets_no_throttle() -> None:
 def test_auto_starts_above_what_producers_write_to_the_copy() -> None:
     """4 MB/s are written to the partition: at most 80 % of the rate, so it starts at 5 and not at the cautious 1."""
     policy = ExecutionPolicy(auto_start_bytes_per_s=MB, auto_small_bytes_per_s=MB)
-    s, _ = carried_out(60 * MB, policy, inbound=4 * MB)
+    s, _ = executed(60 * MB, policy, inbound=4 * MB)
     at = {b.broker: b for b in told(s).brokers}
     assert at[3].basis is Basis.PRODUCERS
     assert at[3].bytes_per_s == pytest.approx(5 * MB, rel=0.01)
@@ -142,7 +142,7 @@ def test_auto_does_not_halve_below_what_producers_write() -> None:
 def test_a_broker_that_is_named_keeps_its_rate_while_others_follow() -> None:
     """``1=2MB,default=auto``: broker 1 stays at 2 MB/s whatever its copies use."""
     policy = ExecutionPolicy(throttle_per_broker={3: 2 * MB}, auto_small_bytes_per_s=MB)
-    s, _ = carried_out(60 * MB, policy)
+    s, _ = executed(60 * MB, policy)
     assert rates_set(s.ears, 3) == [2 * MB]
     assert {b.broker: b.basis for b in told(s).brokers}[3] is Basis.STATED
 

@@ -44,7 +44,7 @@ class BeginsAt:
     world: SimWorld
     moment_s: float | None = None
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Note it."""
         if isinstance(event, MoveChanged) and isinstance(event.after, Submitted) and self.moment_s is None:
             self.moment_s = self.world.clock.monotonic_s()

@@ -353,7 +353,7 @@ class AskOnce:
     kind: EffectKind
     command: Command | None
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Ask once."""
         if self.command is not None and isinstance(event, Performing) and event.effect.kind is self.kind:
             self.driver.ask(self.command)

@@ -25,7 +25,7 @@ def test_a_driver_that_slept_through_a_change_of_hands_writes_nothing() -> None:
     class Sleeper:
         """While it sleeps the lock goes to another process, which ends the run, and comes back."""
 
-        def hear(self, event: RunEvent) -> None:
+        def on_event(self, event: RunEvent) -> None:
             """Sleep once."""
             if not (isinstance(event, MoveChanged) and isinstance(event.after, Moving)) or ended:
                 return

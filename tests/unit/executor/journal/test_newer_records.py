@@ -67,7 +67,7 @@ def test_a_list_of_runs_names_those_it_cannot_show() -> None:
 
 @pytest.mark.parametrize(("kind", "change", "shown"), OF_OPEN)
 def test_an_open_run_of_a_newer_version_is_refused(kind: str, change: Change, *, shown: bool) -> None:
-    """It would be carried out otherwise than it was meant."""
+    """It would be executed otherwise than it was meant."""
     with pytest.raises(Refused):
         load_runs(records("open", ended=False, change=change, kind=kind), NOW)
     with pytest.raises(Refused):

@@ -141,7 +141,7 @@ def test_a_new_run_holds_what_its_plan_says() -> None:
         elections=(NAME,),
         in_order=True,
         topic_ids={"t": "T"},
-        purpose=Purpose("swap", (2, 1)),
+        purpose=Purpose("replace", (2, 1)),
     )
     policy = ExecutionPolicy(max_attempts=2)
     run = new_run("r", plan, policy, Now(7, 5.0), rollback_of="q")
@@ -155,7 +155,7 @@ def test_a_new_run_holds_what_its_plan_says() -> None:
             moves[1].name: MoveRun(moves[1], since_ms=7, entered_s=5.0),
         },
         {NAME: ElectionRun()},
-        purpose=Purpose("swap", (2, 1)),
+        purpose=Purpose("replace", (2, 1)),
         in_order=True,
         started_ms=7,
         rollback_of="q",

@@ -54,7 +54,7 @@ def two_dirs() -> Scene:
 
 
 def cancelled(s: Scene, move: Move, *, after_s: float) -> RunResult:
-    """Carry out the move and ask for a cancel on the way."""
+    """Execute the move and ask for a cancel on the way."""
     s.world.clock.at(s.world.clock.monotonic_s() + after_s, lambda: s.driver.ask(Command.CANCEL))
     return s.driver.execute(s.plan(move), SLOW, run_id="r")
 

@@ -23,9 +23,9 @@ class KillsOnArrival:
 
     scene: Scene
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Keep it, and kill the broker when it is time."""
-        self.scene.ears.hear(event)
+        self.scene.ears.on_event(event)
         if isinstance(event, MoveChanged) and isinstance(event.after, Moved) and self.scene.world.brokers[3].up:
             self.scene.world.kill(3)
 

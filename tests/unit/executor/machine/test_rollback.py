@@ -50,7 +50,7 @@ def replicas(s: Scene) -> list[tuple[int, ...]]:
 
 
 def test_a_rollback_survives_a_death_right_after_the_cancel() -> None:
-    """It stands in the journal as an open run from the moment in which the cancelled run ends: any later start carries it out."""
+    """It stands in the journal as an open run from the moment in which the cancelled run ends: any later start executes it."""
     s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
     result = asked_to_go_back(s)
     assert (result.status, result.verified, result.rolled_back) == ("cancelled", 1, 1)

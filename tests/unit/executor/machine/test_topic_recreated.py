@@ -36,7 +36,7 @@ class At:
     stage: type[Stage]
     act: Callable[[], None] | None
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Act once."""
         if self.act is not None and isinstance(event, MoveChanged) and type(event.after) is self.stage:
             act, self.act = self.act, None
@@ -61,7 +61,7 @@ def test_moves_end_and_nothing_of_the_new_topic_is_touched() -> None:
     assert not load_ledger(s.journal.read())
 
 
-def test_a_plan_made_before_is_not_carried_out_on_the_new_topic() -> None:
+def test_a_plan_made_before_is_not_executed_on_the_new_topic() -> None:
     """Between the plan and the run: not a byte is copied to what has taken the place of the topic that was planned."""
     s = scene({0: (1, 2)})
     plan = with_topic_ids(s.plan(Move(T, 0, (1, 2), (3, 2))), s.cluster.snapshot())

@@ -140,7 +140,7 @@ def _ranking(rows: list[Row], away: Collection[str]) -> str:
     )  # fmt: skip
     said = (
         "Worst first. Fullest disk: used share of the fullest broker's disks. Most preferred leaders: 1.00x is the "
-        "average of the brokers. The columns from moves on are of the plan that balances the cluster: nothing of it was carried out."
+        "average of the brokers. The columns from moves on are of the plan that balances the cluster: nothing of it was executed."
     )
     return _section("Clusters", said, heads, body)
 

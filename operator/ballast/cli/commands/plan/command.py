@@ -32,10 +32,10 @@ from ballast.core.planner import (
     Leaders,
     Place,
     Racks,
-    Swap,
+    ReplaceBroker,
 )
 from ballast.core.wording import human_brokers
-from ballast.errors import Infeasible, UsageError
+from ballast.errors import NoPlanFound, UsageError
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
@@ -53,7 +53,7 @@ SLOW_S = 3.0
 def plan() -> None:
     """Make a plan: what is wrong, what to do, what it costs and why.  Nothing is changed.
 
-    Every plan prints the least bytes that any plan could move.  Save it with --save and carry it out with ballast apply.
+    Every plan prints the least bytes that any plan could move.  Save it with --save and execute it with ballast apply.
     """
 
 
@@ -93,7 +93,7 @@ def leaders(*, measure: Measure | None, options: PlanOptions, cluster: ClusterOp
 @plan_options
 @cluster_options
 def demote(*, brokers_: tuple[NamedBrokers, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
-    """Move leadership off brokers from brokers, and change nothing else."""
+    """Move leadership off these brokers; move no replica."""
     return _run_on(brokers_, partial(Demote, selection=options.selection()), options, cluster)
 
 
@@ -167,14 +167,14 @@ def racks(*, options: PlanOptions, cluster: ClusterOptions) -> int:
     return _run(Racks(selection=options.selection()), options, cluster)
 
 
-@plan.command()
+@plan.command("replace")
 @click.argument("old", type=int)
 @click.argument("new", type=int)
 @plan_options
 @cluster_options
-def swap(*, old: int, new: int, options: PlanOptions, cluster: ClusterOptions) -> int:
-    """Put broker NEW in the place of broker OLD in every replica list."""
-    return _run(Swap(old=old, new=new, selection=options.selection()), options, cluster)
+def replace_broker(*, old: int, new: int, options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Replace broker OLD with broker NEW in every replica list."""
+    return _run(ReplaceBroker(old=old, new=new, selection=options.selection()), options, cluster)
 
 
 @plan.command()
@@ -304,10 +304,10 @@ def _finish(made: Plan, state: ClusterState, loads: Loads, options: PlanOptions,
 
 
 def _exit_code(made: Plan, options: PlanOptions) -> int:
-    """Of a plan that was shown; raises ``Infeasible`` with the first obstacle."""
-    if made.status == "infeasible":
+    """Of a plan that was shown; raises ``NoPlanFound`` with the first obstacle."""
+    if made.status == "no-plan-found":
         first = made.obstacles[0]
-        raise Infeasible(f"{first.subject}: {first.detail}.", hint=first.remedy or None)
+        raise NoPlanFound(f"{first.subject}: {first.detail}.", hint=first.remedy or None)
     return EXIT_PENDING if options.check and (made.log_dir_errors or not made.is_empty) else 0
 
 
@@ -352,7 +352,7 @@ def _write(made: Plan, options: PlanOptions, rate_bytes_per_s: int | None) -> No
         from ballast.core.plan.file import dumps
 
         options.save.write_text(dumps(made), encoding="utf-8")
-        click.echo(f"Plan saved; carry it out with: ballast apply {options.save}", err=True)
+        click.echo(f"Plan saved; execute it with: ballast apply {options.save}", err=True)
     if options.report is not None:
         from ballast.core.planner.report.page import page
 

@@ -285,8 +285,8 @@ _OPTIONS: Final = (
         type=click.Choice(["refuse", "allow"]),
         default="refuse",
         show_default=True,
-        help="Whether balance, expand and racks copy partitions with fewer replicas than min.insync.replicas: brokers refuse writes "
-        "with acks=all meanwhile.",
+        help="Whether balance, expand and racks copy partitions with fewer replicas than min.insync.replicas: writes with "
+        "acks=all are rejected meanwhile.",
     ),
     load_model_option("balance traffic"),
     click.option(

@@ -29,7 +29,7 @@ _STYLE: Final = {
     "meets-all-goals": "green",
     "nothing-to-do": "green",
     "misses-some-goals": "yellow",
-    "infeasible": "red",
+    "no-plan-found": "red",
 }
 
 
@@ -90,8 +90,8 @@ def headline(plan: Plan) -> str:
         return f"{plan.intent}: nothing to do; no plan was found that brings brokers nearer to their ranges, see below."
     if plan.status == "nothing-to-do":
         return f"{plan.intent}: nothing to do, everything is within its range."
-    if plan.status == "infeasible":
-        return f"{plan.intent}: no plan was found on this cluster as it is; see below what stands in the way."
+    if plan.status == "no-plan-found":
+        return f"{plan.intent}: no plan was found; see the obstacles below."
     end = "" if plan.status == "meets-all-goals" else "; some goals are not met, see below"
     return f"{plan.intent}: {', '.join(outline(plan)) or 'nothing that can be done'}{end}."
 

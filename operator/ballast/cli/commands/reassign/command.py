@@ -131,9 +131,9 @@ def _file(**about: Any) -> Any:
     type=click.Choice(["auto", "classic", "kraft"]),
     default="auto",
     show_default=True,
-    help="How --generate places: as the stock tool of the cluster's version does, or by the named algorithm. Not in the stock tool.",
+    help="How --generate places: as the stock tool of the cluster's version does, or by the named algorithm. Not in kafka-reassign-partitions.",
 )
-@click.option("--seed", type=int, help="Repeat a proposal of --generate. Not in the stock tool.")
+@click.option("--seed", type=int, help="Repeat a proposal of --generate. Not in kafka-reassign-partitions.")
 @click.option(
     "--reassignment-json-file",
     type=_file(),
@@ -179,26 +179,26 @@ def _file(**about: Any) -> Any:
     type=click.Choice(["refuse", "allow"]),
     default="refuse",
     show_default=True,
-    help="Whether --execute may copy where a broker's free disk space, or a partition's size, is not known. Not in the stock tool.",
+    help="Whether --execute may copy where a broker's free disk space, or a partition's size, is not known. Not in kafka-reassign-partitions.",
 )
 @click.option(
     "--replicas-below-min-isr",
     type=click.Choice(["refuse", "allow"]),
     default="refuse",
     show_default=True,
-    help="Whether --execute may add a replica where there are fewer than min.insync.replicas, though brokers refuse writes with "
-    "acks=all meanwhile. Not in the stock tool.",
+    help="Whether --execute may add a replica where there are fewer than min.insync.replicas, though writes with acks=all are "
+    "rejected meanwhile. Not in kafka-reassign-partitions.",
 )
 @click.option("--preserve-throttles", is_flag=True, help="Do not modify broker or topic throttles.")
 @click.option(
     "--clear-throttles",
     is_flag=True,
-    help="Let --verify and --cancel remove throttles of the file's topics that are no longer needed, set by anyone, as the stock "
-    "tool does. Without it only Ballast's own go.",
+    help="Let --verify and --cancel remove throttles of the file's topics that are no longer needed, set by anyone, as "
+    "kafka-reassign-partitions does. Without it only Ballast's own are removed.",
 )
 @click.pass_context
 def reassign(ctx: click.Context, /, **given: Any) -> int:
-    """Do what kafka-reassign-partitions does, with the same options, answers and exit codes.
+    """Do what kafka-reassign-partitions does: its options, its JSON and its exit codes, with a throttle by default.
 
     Exactly one of --generate, --execute, --verify, --cancel and --list says what.
     """

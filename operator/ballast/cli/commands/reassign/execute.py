@@ -161,7 +161,7 @@ class StartWatch:
         self.waiting: set[TopicPartition] = set()
         self.refused: dict[TopicPartition, str] = {}
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Count moves as they begin."""
         from ballast.executor.driver import events
         from ballast.executor.driver.notes import RunNote

@@ -1,4 +1,4 @@
-"""What the actions of ``ballast reassign`` share: the options that carry them out, and how a file of Kafka's tools is read."""
+"""What the actions of ``ballast reassign`` share: the options that execute them, and how a file of Kafka's tools is read."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ PLAN: Final = "balance.json"
 STEPS: Final[tuple[tuple[str, Sequence[str]], ...]] = (
     ("Leaders have piled up, and broker 5 is new and empty:", ["status"]),
     ("The cheapest plan that balances it. Nothing has changed yet:", ["plan", "balance", "--save", PLAN]),
-    ("Carried out: journaled, throttled, verified:", ["apply", PLAN, "--yes"]),
+    ("Executed: journaled, throttled, verified:", ["apply", PLAN, "--yes"]),
     ("The cluster is as the plan wanted it:", ["verify", PLAN]),
     (
         "After it, nothing needs attention. New are only the journal's two small topics, and two that Kafka itself keeps:",

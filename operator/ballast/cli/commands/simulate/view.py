@@ -53,7 +53,7 @@ def _headline(played: Playback) -> str:
     ended = f"{played.moves_ended:,} of {played.moves:,} moves"
     match played.status:
         case "done":
-            return f"The plan is carried out in {human_time(played.seconds)}: {ended} made and verified."
+            return f"The plan is executed in {human_time(played.seconds)}: {ended} made and verified."
         case "waiting":
             return (
                 f"The run would still be waiting after {human_time(played.seconds)}, with {ended} ended. "
@@ -242,7 +242,7 @@ def _counts(health: Health) -> str:
 def _repair_lines(repair: Plan, rate_bytes_per_s: int | None) -> list[str]:
     if repair.status == "nothing-to-do":
         return ["Nothing would have to be rebuilt."]
-    if repair.status == "infeasible":
+    if repair.status == "no-plan-found":
         return ["No plan was found that rebuilds any of it on the brokers that are left.", *_obstacles(repair)]
     copies = repair.summary.get("replica_moves", 0)
     busiest = repair.summary.get("busiest_bytes", 0)

@@ -309,7 +309,7 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
         yield Cell(
             f"Broker{_s(status.unreachable_brokers)} {named} {do} not answer; the cluster still lists it as alive."
             + (
-                f" Once it fetches no longer it leaves every ISR after at most {status.leaves_isr_after_s:g} s."
+                f" It leaves every ISR at most {status.leaves_isr_after_s:g} s after its last fetch."
                 if status.leaves_isr_after_s >= 0
                 else ""
             ),
@@ -332,7 +332,7 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
         gone = human_names(status.departed_brokers, few)
         yield Cell(
             f"Broker{_s(status.departed_brokers)} {gone} down and hosts no replicas: unregister what is gone permanently "
-            "(kafka-cluster.sh unregister --id BROKER)."
+            "(kafka-cluster.sh unregister --bootstrap-server HOST:PORT --id BROKER)."
         )
 
 

@@ -1,4 +1,4 @@
-"""``ballast topics create`` and ``ballast topics expand``: the placement is shown, then made, replica by replica as shown."""
+"""``ballast topics create`` and ``ballast topics add-partitions``: the placement is shown, then made, replica by replica as shown."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def create(
         raise UsageError("Give either --partitions and --replication-factor, or --replica-assignment.")
     with _source(cluster, wanted) as (state, target, drained):
         if name in state.topic_index:
-            raise UsageError(f"Topic {name} exists.", hint=f"More partitions: ballast topics expand {name}.")
+            raise UsageError(f"Topic {name} exists.", hint=f"More partitions: ballast topics add-partitions {name}.")
         check_new_topic(name, state.topic_index)
         if wanted.replica_assignment is not None:
             placed = Placed(parse_manual(wanted.replica_assignment))
@@ -191,7 +191,7 @@ def create(
         return _show_and_act(wanted, state, name, placed, question=question, act=act)
 
 
-@click.command("expand")
+@click.command("add-partitions")
 @click.argument("name")
 @click.option("--partitions", type=int, required=True, help="Number of partitions, those that the topic has included.")
 @click.option(
@@ -200,7 +200,7 @@ def create(
 @placement_options
 @output_option("TopicPlacement")
 @cluster_options
-def expand(
+def add_partitions(
     *, name: str, partitions: int, existing: str | None, cluster: ClusterOptions, **given: str | bool | int | None
 ) -> int:
     """Add partitions to topic NAME; the existing ones stay as they are.
@@ -210,7 +210,7 @@ def expand(
     from ballast.core.cluster.drain import refuse_drained
     from ballast.core.placement import check_expansion, check_manual_expansion, parse_manual
     from ballast.core.placement.java_random import JavaRandom
-    from ballast.core.placement.placer import expand as place_more
+    from ballast.core.placement.placer import expand
 
     wanted = Wanted(**given)  # type: ignore[arg-type]
     wanted.check()
@@ -231,7 +231,7 @@ def expand(
             algorithm, seed = wanted.algorithm(state), wanted.draw_seed()
             rng = JavaRandom(seed)
             usable = _usable(state, drained)
-            found = place_more(algorithm, usable, present, partitions, rng, rack_aware=wanted.rack_aware)
+            found = expand(algorithm, usable, present, partitions, rng, rack_aware=wanted.rack_aware)
             placed = Placed(found, algorithm, seed if algorithm == "kraft" else None)
         question = f"Add {human_many(len(placed.assignment), 'partition')} to the {len(present)} of {name}?"
         more = placed.assignment

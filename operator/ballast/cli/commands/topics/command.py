@@ -1,4 +1,4 @@
-"""``ballast topics``: list, describe, create and expand topics; each subcommand lives in a module of its own."""
+"""``ballast topics``: list, describe and create topics, add partitions; each subcommand lives in a module of its own."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Leader, replicas, offsets, lag and size of every partition.",
     ),
     "create": ("ballast.cli.commands.topics.changes:create", "Create a topic, placed as Kafka would or as told."),
-    "expand": (
-        "ballast.cli.commands.topics.changes:expand",
-        "Give a topic more partitions, placed as Kafka would or as told.",
+    "add-partitions": (
+        "ballast.cli.commands.topics.changes:add_partitions",
+        "Add partitions to a topic, placed as Kafka would or as told.",
     ),
 }
 """Name to module and function, and the line that the overview shows."""
@@ -37,4 +37,4 @@ class Topics(LazyGroup):
 
 @click.group(cls=Topics, targets={name: target for name, (target, _) in SUBCOMMANDS.items()}, words=("topics",))
 def topics() -> None:
-    """List, describe, create and expand topics."""
+    """List, describe and create topics, and add partitions."""

@@ -30,12 +30,12 @@ from ballast.core.planner.intents import (
     Leaders,
     Place,
     Racks,
-    Swap,
+    ReplaceBroker,
 )
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.place import BALANCING, kafka_placements
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.errors import Infeasible, PlanRejected
+from ballast.errors import NoPlanFound, PlanRejected
 
 RULES: Final = (
     "stale",
@@ -89,11 +89,11 @@ POSSIBLE: Final = frozenset({"disk", "rack", "topic-rule", "leader", "down", "cl
 
 
 def demand_possible(state: ClusterState, plan: Plan, intent: Intent, *, loads: Loads, policy: PlannerPolicy) -> None:
-    """The same for lists that are given: one that breaks a rule is ``Infeasible``, with the rule."""
+    """The same for lists that are given: one that breaks a rule is ``NoPlanFound``, with the rule."""
     found = _Judge(state, plan, intent, loads, policy).findings()
     if found and all(f.code in POSSIBLE for f in found):
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise Infeasible(f"{plan.intent} cannot be carried out: {found[0]}{more}.")
+        raise NoPlanFound(f"{plan.intent} cannot be executed: {found[0]}{more}.")
     demand_sound(state, plan, intent, loads=loads, policy=policy)
 
 
@@ -160,7 +160,7 @@ class _Judge:
                 out.add(b.id)
         if isinstance(self.intent, Expand):
             out |= set(self.brokers) - self.intent.brokers
-        if isinstance(self.intent, Swap):
+        if isinstance(self.intent, ReplaceBroker):
             out |= set(self.brokers) - {self.intent.new}
         return out
 
@@ -337,7 +337,7 @@ class _Judge:
                     wrong = "leaves a new broker"
                 elif move.new[0] != move.old[0] and move.new[0] not in intent.brokers:
                     wrong = "is led by another old broker"
-            case Swap():
+            case ReplaceBroker():
                 if adding != {intent.new} or removing != {intent.old}:
                     wrong = f"does more than put {intent.new} in the place of {intent.old}"
             case Racks():
@@ -370,10 +370,10 @@ class _Judge:
                 self._report("election", name, f"would be led by broker {first}, which is not alive")
 
     def _status(self) -> None:
-        """The word that the plan gives, against what is the case once it is carried out."""
+        """The word that the plan gives, against what is the case once it is executed."""
         plan, changes = self.plan, bool(self.plan.moves or self.plan.elections)
         wanted = (
-            ("misses-some-goals" if changes else "infeasible")
+            ("misses-some-goals" if changes else "no-plan-found")
             if plan.obstacles
             else "meets-all-goals"
             if changes
@@ -422,7 +422,7 @@ class _Judge:
                     if (not self.brokers[b].alive or b in self.policy.draining) and intent.selection.broker(b)
                 ]
                 return f"stays on broker {stuck[0]}, which is down or draining" if stuck else ""
-            case Decommission() | Evacuate() | Swap():
+            case Decommission() | Evacuate() | ReplaceBroker():
                 stuck = [b for b in members if b in self.emptied]
                 return f"stays on broker {stuck[0]}, which is to be emptied" if stuck else ""
             case Demote():
@@ -478,7 +478,7 @@ def _brokers_to_empty(state: ClusterState, intent: Intent) -> set[int]:
             return set(intent.brokers)
         case Evacuate():
             return set(intent.brokers) | {b.id for b in state.brokers if b.rack in intent.racks}
-        case Swap():
+        case ReplaceBroker():
             return {intent.old}
         case _:
             return set()

@@ -23,8 +23,8 @@ from ballast.core.planner.intents import (
     Leaders,
     Place,
     Racks,
+    ReplaceBroker,
     Selection,
-    Swap,
 )
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem.classes import Classes, add_topic_limits, classes_of
@@ -162,7 +162,7 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             # What a demoted broker leads is another intent's affair: nothing moves but what shares a rack.
             scope.repair_racks = scope.repair_rules = True
             scope.unlead[:] = False
-        case Swap():
+        case ReplaceBroker():
             old, new = _flag_brokers(ids, frozenset({intent.old})), _flag_brokers(ids, frozenset({intent.new}))
             _require_alive(ids, new & ~alive)
             # The newcomer takes the place of the old one in the list, leadership included.

@@ -93,7 +93,7 @@ _REFUSED = {
     "topic-spread": "as many replicas of its topic are there as its rules allow",
     "rack-free": "the rack has as many of its replicas as it may",
     "racks-kept": "it would be in fewer racks",
-    "disk-room": "the disk would be too full",
+    "disk-space": "the disk would be too full",
 }
 """Of one partition, about brokers."""
 _WORDS = {
@@ -104,7 +104,7 @@ _WORDS = {
     "topic-spread": "it holds as many replicas of their topics as the topics' rules allow",
     "rack-free": "its rack has as many of their replicas as it may, and none of those goes",
     "racks-kept": "they would be in fewer racks",
-    "disk-room": "its disk would be too full",
+    "disk-space": "its disk would be too full",
 }
 """Of partitions, about one broker."""
 

@@ -266,7 +266,7 @@ def _room(later: Flags | None) -> list[Obstacle]:
     """The next plan, where disks have no room for all of it while this one runs."""
     if later is None:
         return []
-    return [obstacle("room", "disks", ranges=int(later.sum()))]
+    return [obstacle("disk-space", "disks", ranges=int(later.sum()))]
 
 
 def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first

@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ballast.core.catalogue import Catalogue, Saying
+from ballast.core.catalogue import Catalogue, Template
 from ballast.core.plan import Obstacle
 from ballast.core.plan.model import Value
 from ballast.core.wording import human_many, human_percent
 
 NAMED: Final = 8
 """Brokers that a sentence names."""
-FEW_REPLICAS: Final = (
-    "fewer replicas than min.insync.replicas, and brokers refuse writes with acks=all while one is added"
-)
+FEW_REPLICAS: Final = "fewer replicas than min.insync.replicas, and writes with acks=all are rejected while one is added (NOT_ENOUGH_REPLICAS)"
 MORE_REPLICAS: Final = (
     "Lower min.insync.replicas, or raise the replication factor in a planned window (ballast plan change-rf)."
 )
@@ -29,136 +27,137 @@ BAND: Final = "{brokers:count} of {of} brokers stay outside ±{band:whole} ({bro
 WIDER: Final = "Allow a wider band for {resource}"
 UNLIKE: Final = "some broker stays about {outside:percent} of its share outside"
 
-SAYINGS: Final[Mapping[str, Saying]] = {
+TEMPLATES: Final[Mapping[str, Template]] = {
     # A replica that must move finds no broker.
-    "no-broker": Saying(
+    "no-broker": Template(
         "no broker with a free rack and enough disk was found for it",
         "Add a broker in another rack, add disk, or raise the disk limit.",
     ),
-    "no-broker/limit": Saying(f"a replica must move, but {SPENT}", "Allow more bytes or moves."),
-    "no-broker/selection": Saying(
-        "its replicas that share a rack sit on brokers that the selection leaves out", "Let those brokers take part."
+    "no-broker/limit": Template(f"a replica must move, but {SPENT}", "Allow more bytes or moves."),
+    "no-broker/selection": Template(
+        "its replicas that share a rack sit on brokers that the selection excludes", "Include those brokers."
     ),
-    "no-broker/too-few": Saying(
-        "it shall have {replicas:replicas}, but only {brokers:brokers} may hold one", "Add brokers, or uncordon some."
+    "no-broker/too-few": Template(
+        "it needs {replicas:replicas}, and only {brokers:brokers} may hold one", "Add brokers, or uncordon some."
     ),
-    "no-broker/too-few-by-rule": Saying(
-        "it shall have {replicas:replicas}, but only {brokers:brokers} may hold one",
+    "no-broker/too-few-by-rule": Template(
+        "it needs {replicas:replicas}, and only {brokers:brokers} may hold one",
         "Add brokers, uncordon some, or let the rule for its topic allow more.",
     ),
-    "no-broker/leader": Saying(
-        "its leader must go, and no broker that takes replicas may lead it",
+    "no-broker/leader": Template(
+        "its leader must move, and no broker that takes replicas may lead it",
         "Let another broker lead it: demote fewer, or allow more in the rules for its topic.",
     ),
-    "no-broker/most-per-broker": Saying(
+    "no-broker/most-per-broker": Template(
         "no broker was found with a free rack, enough disk and fewer than {most} replicas of its topic, as many as its rules allow",
         "Let the rules for its topic allow more, add a broker in another rack, or add disk.",
     ),
-    "replicas-below-min-isr": Saying(f"a replica must move, but it has {FEW_REPLICAS}", MORE_REPLICAS),
-    "selection": Saying(
-        "it keeps its {replicas:replicas}: {brokers:count} of them are on brokers that the selection leaves out ({brokers:ids})",
-        "Let those brokers take part, or ask for more replicas.",
+    "replicas-below-min-isr": Template(f"a replica must move, but it has {FEW_REPLICAS}", MORE_REPLICAS),
+    "selection": Template(
+        "it keeps its {replicas:replicas}: {brokers:count} of them are on brokers that the selection excludes ({brokers:ids})",
+        "Include those brokers, or ask for more replicas.",
     ),
-    "log-dir": Saying(
-        "broker {broker} has room for its {bytes} bytes, but no single log dir of it has",
+    "log-dir": Template(
+        "broker {broker} has free space for its {bytes} bytes, but no single log dir of it has",
         "Free space on one disk of broker {broker}, or leave it out with --exclude-brokers.",
     ),
     # Leaders.
-    "sole-leader": Saying(
+    "sole-leader": Template(
         "broker {broker} stays its leader: it has no other replica that may lead",
         "Raise its replication factor first.",
     ),
-    "sole-leader/rule": Saying(
+    "sole-leader/rule": Template(
         "broker {broker} stays its leader: it has no other replica that may lead",
         "Let the rule for its topic allow more leaders, or use ballast plan balance, which may move data.",
     ),
-    "sole-leader/rule-in-balance": Saying(
+    "sole-leader/rule-in-balance": Template(
         "broker {broker} stays its leader: it has no other replica that may lead",
         "Let the rule for its topic allow more leaders.",
     ),
-    "sole-leader/barred-others": Saying(
+    "sole-leader/barred-others": Template(
         "broker {broker} stays its leader: it has no other replica that may lead",
         "Raise its replication factor first, or let the rules for its topic allow more leaders.",
     ),
-    "sole-leader/remaining-replica": Saying(
+    "sole-leader/remaining-replica": Template(
         "broker {broker} becomes its leader, though it should not lead it: no replica that stays may",
         "Keep more replicas, or change what may lead.",
     ),
     # A topic's own rules.
-    "topic-rule/replicas": Saying("its rules allow {brokers:only} and its partitions have {replicas} replicas", RULES),
-    "topic-rule/most-per-broker": Saying(
+    "topic-rule/replicas": Template(
+        "its rules allow {brokers:only} and its partitions have {replicas} replicas", RULES
+    ),
+    "topic-rule/most-per-broker": Template(
         "its rules allow {brokers:only} with {most} replicas each, and it has {replicas} replicas", RULES
     ),
-    "topic-rule/no-leader": Saying(
+    "topic-rule/no-leader": Template(
         "its rules let {brokers:only} lead it: others lead it", "Allow more in balance.topic_rules."
     ),
-    "topic-rule/leader-down": Saying(
+    "topic-rule/leader-down": Template(
         "its rules let {brokers:only} lead it, and it is not alive: others lead it",
         "Start it, or allow more in balance.topic_rules.",
     ),
-    "topic-rule/leaders-down": Saying(
+    "topic-rule/leaders-down": Template(
         "its rules let {brokers:only} lead it, and none of them is alive: others lead it",
         "Start one of them, or allow more in balance.topic_rules.",
     ),
-    "topic-rule/crowded": Saying(
-        f"{CROWDED}no other broker with room for one in its rack and on its disk was found",
+    "topic-rule/crowded": Template(
+        f"{CROWDED}no other broker with a free rack and enough disk was found",
         "Allow more, or add brokers.",
     ),
-    "topic-rule/crowded-limit": Saying(f"{CROWDED}{SPENT}", "Allow more, or add brokers."),
+    "topic-rule/crowded-limit": Template(f"{CROWDED}{SPENT}", "Allow more, or add brokers."),
     # What was counted and not named.
     **{
-        f"{code}/more": Saying("for the same reason")
+        f"{code}/more": Template("for the same reason")
         for code in ("replicas-below-min-isr", "selection", "sole-leader", "log-dir")
     },
-    **{f"{code}/more": Saying("for the same reasons") for code in ("no-broker", "topic-rule")},
+    **{f"{code}/more": Template("for the same reasons") for code in ("no-broker", "topic-rule")},
     # Ranges.
-    "band": Saying(f"{BAND}no plan was found within racks, replica counts and the other ranges", f"{WIDER}."),
-    "band/topic-rules": Saying(
+    "band": Template(f"{BAND}no plan was found within racks, replica counts and the other ranges", f"{WIDER}."),
+    "band/topic-rules": Template(
         f"{BAND}no plan was found within racks, replica counts, the topics' own rules and the other ranges",
         f"{WIDER}, or more brokers in balance.topic_rules.",
     ),
-    "band/next-plan": Saying(f"{BAND}disks have no room for what it takes until this plan has run", PLAN_AGAIN),
-    "band/limit": Saying(f"{BAND}{SPENT}", "Allow more bytes, or plan again when this plan is done."),
-    "band/replica-list-changes": Saying(
+    "band/next-plan": Template(f"{BAND}disks have no space for it until this plan has run", PLAN_AGAIN),
+    "band/limit": Template(f"{BAND}{SPENT}", "Allow more bytes, or plan again when this plan is done."),
+    "band/replica-list-changes": Template(
         f"{BAND}no plan that only changes the order of replica lists was found",
         "Use ballast plan balance, which may move data.",
     ),
-    "band/one-replica": Saying(
+    "band/one-replica": Template(
         f"{BAND}one replica of {{partition}} alone is {{share:whole}} of a broker's share",
         "Give topic {topic} more partitions, or a wider band for {resource}.",
     ),
-    "band/selection": Saying(
-        f"{BAND}no plan was found with what the selection lets move", "Select more topics or brokers."
-    ),
-    "band/held": Saying(
+    "band/selection": Template(f"{BAND}no plan was found within the selection", "Select more topics or brokers."),
+    "band/held": Template(
         f"{BAND}some partitions are pinned, moving, being deleted or have fewer replicas than min.insync.replicas",
         "Plan again when they are free.",
     ),
-    "band/disk": Saying(
-        f"{BAND}no plan was found for which disks have room while it runs",
+    "band/disk": Template(
+        f"{BAND}no plan was found for which disks have space while it runs",
         "Add disk or brokers, or raise the disk limit.",
     ),
-    "band/unlike": Saying(
+    "band/unlike": Template(
         f"{BAND}no plan was found for brokers of such different capacity: by an estimate {UNLIKE}",
         f"{WIDER}, or brokers of more similar capacity.",
     ),
-    "band/unlike-proven": Saying(
+    "band/unlike-proven": Template(
         f"{BAND}brokers differ too much in capacity: by an estimate {UNLIKE}; it is proven that all ranges together are missed by "
         "{missed:percent} of an average share",
         f"{WIDER}, or brokers of more similar capacity.",
     ),
-    "room": Saying(
-        "what has not left yet takes room while this plan runs; the next plan can meet {ranges:ranges} more", PLAN_AGAIN
+    "disk-space": Template(
+        "replicas that have not left yet take disk space while this plan runs; the next plan can meet {ranges:ranges} more",
+        PLAN_AGAIN,
     ),
-    "uneven-racks/own-rack": Saying(
-        "it holds at most one replica of each partition, so broker {broker} can carry {share:whole} of its part by capacity",
+    "uneven-racks/own-rack": Template(
+        "it holds at most one replica of each partition, so broker {broker} can carry {share:whole} of its share by capacity",
         "Give the others more capacity, or add brokers.",
     ),
-    "uneven-racks/every-rack": Saying(
+    "uneven-racks/every-rack": Template(
         "each partition needs a rack for every replica, so broker {broker} must carry {share:whole} of an even share",
         "Give every rack the same capacity, or use more racks than replicas.",
     ),
-    "uneven-racks/fewer-racks": Saying(
+    "uneven-racks/fewer-racks": Template(
         "no partition may go to fewer racks, so broker {broker} must carry {share:whole} of an even share",
         "Give every rack the same capacity, or use more racks than replicas.",
     ),
@@ -169,10 +168,10 @@ REJECTIONS: Final[Mapping[str, str]] = {
     "partition-open/moving": "it is being moved already",
     "partition-open/deleting": "its topic is being deleted",
     "partition-open/replicas-below-min-isr": f"it has {FEW_REPLICAS}",
-    "partition-open/selection": "its topic is left out or pinned",
-    "broker-open": "broker {broker} takes none in this plan",
+    "partition-open/selection": "its topic is excluded or pinned",
+    "broker-open": "broker {broker} takes no replica in this plan",
     "broker-open/down": "broker {broker} is down",
-    "broker-open/selection": "broker {broker} is left out by the selection",
+    "broker-open/selection": "broker {broker} is excluded by the selection",
     "broker-open/cordoned": "broker {broker} is cordoned",
     "broker-open/draining": "broker {broker} is draining",
     "broker-open/decommissioned": "broker {broker} is being decommissioned",
@@ -181,16 +180,16 @@ REJECTIONS: Final[Mapping[str, str]] = {
     "already-replica": "broker {broker} has a replica of it",
     "topic-rule": "the rule for topics {topics!r} keeps it off broker {broker}",
     "topic-spread": "broker {broker} holds {held} replicas of {topic}, as many as its rule allows",
-    "rack-free": "rack {rack} has {replicas} of its replicas, and none of them goes",
+    "rack-free": "rack {rack} has {replicas} of its replicas, and none of them moves",
     "racks-kept": "it would be in {racks} instead of {fewest} racks",
-    "disk-room": "the disk of broker {broker} would be {full:whole} full",
+    "disk-space": "the disk of broker {broker} would be {full:whole} full",
 }
 """Why a rule rejects, by the rule or by ``rule/cause``."""
 
 
 def obstacle(code: str, subject: object, cause: str = "", **values: Value) -> Obstacle:
-    """An obstacle with its sentences, which ``SAYINGS`` has."""
-    said = SAYINGS[f"{code}/{cause}" if cause else code]
+    """An obstacle with its sentences, which ``TEMPLATES`` has."""
+    said = TEMPLATES[f"{code}/{cause}" if cause else code]
     detail, remedy = (_CATALOGUE.render(template, values) for template in said)
     return Obstacle(code, str(subject), detail, remedy, cause, values)
 

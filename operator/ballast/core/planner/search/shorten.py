@@ -126,13 +126,13 @@ class _Shortening:
     def _send_elsewhere(self, slot: int) -> bool:
         """The copy goes to another broker."""
         target = relief.best_taker(self.arrays, self.costs, self.work, self.bounds, self.takers, slot)
-        return target >= 0 and self._carry_out((slot, target))
+        return target >= 0 and self._apply((slot, target))
 
     def _exchange(self, slot: int) -> bool:
         """Two copies change their destinations."""
         cur = self.world.cur
         found = relief.best_swap(self.arrays, self.costs, self.work, self.bounds, _sample(self.copies), slot)
-        return found >= 0 and self._carry_out((slot, int(cur[found])), (found, int(cur[slot])))
+        return found >= 0 and self._apply((slot, int(cur[found])), (found, int(cur[slot])))
 
     def _replace(self, slot: int) -> bool:
         """The replica stays at home, and another of its broker goes instead."""
@@ -152,9 +152,9 @@ class _Shortening:
         found = relief.best_stand_in(
             self.arrays, self.costs, self.work, self.bounds, self.sends, candidates, slot, home, int(self.more)
         )
-        return found >= 0 and self._carry_out((slot, home), (found, int(w.cur[slot])))
+        return found >= 0 and self._apply((slot, home), (found, int(w.cur[slot])))
 
-    def _carry_out(self, *parts: tuple[int, int]) -> bool:
+    def _apply(self, *parts: tuple[int, int]) -> bool:
         """Put each slot's replica where it goes."""
         load, lead, follow, _, _ = self.costs
         self.more += self._count(parts, -1)

@@ -1,4 +1,4 @@
-"""What each broker receives and sends while a plan is carried out: copies run side by side, so the most of it sets the time."""
+"""What each broker receives and sends while a plan is executed: copies run side by side, so the most of it sets the time."""
 
 from __future__ import annotations
 

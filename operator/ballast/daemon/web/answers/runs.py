@@ -28,13 +28,13 @@ class Purpose(Part):
     code: str
     """``balance``, ``decommission``, ``evacuate``, ``evacuate-offline``, ``elect``, …; ``other`` where only the words tell."""
     brokers: list[int]
-    """The brokers that it names; of a swap the old one first."""
+    """The brokers that it names; of ``replace`` the old one first."""
     racks: list[str]
     """The racks that it names."""
 
 
 class Run(Part):
-    """The run that is being carried out, or one that ended."""
+    """The run that is being executed, or one that ended."""
 
     id: str
     """``throttles`` while throttles of runs that have ended are removed: there is nothing to cancel."""
@@ -74,7 +74,7 @@ class Reason(Pair):
 
 
 class Plan(Part):
-    """A plan that waits for a person, or that the daemon would carry out if it were allowed to."""
+    """A plan that waits for a person, or that the daemon would execute if it were allowed to."""
 
     id: str
     action: str

@@ -141,9 +141,9 @@ class DaemonStatus(Answer):
     lock: Lock
     balance: Balance
     run: Run | None
-    """The run that this process carries out."""
+    """The run that this process executes."""
     run_elsewhere: Run | None
-    """On a standby: the run that another process carries out, as the journal shows it."""
+    """On a standby: the run that another process executes, as the journal shows it."""
     plans: list[Plan]
     checks: dict[str, Check]
     """By the check's name."""
@@ -172,7 +172,7 @@ class DaemonSettings(Answer):
 
 
 class RequestAccepted(Answer):
-    """A request that was taken; the next check carries it out, and ``answers`` of the status say what came of it."""
+    """A request that was taken; the next check executes it, and ``answers`` of the status say what came of it."""
 
     kind: Literal["RequestAccepted"] = "RequestAccepted"
     request: str

@@ -58,7 +58,7 @@ function drawAnswers(s) {
   const mine = s.answers.filter((a) => asked.has(a.request));
   const waiting = [...asked].some((id) => !s.answers.some((a) => a.request === id));
   const newest = mine[mine.length - 1];
-  draw("answers", [newest, waiting], () => (waiting ? h("p", { class: "banner", "data-tone": "note" }, "Request sent; the next check carries it out.")
+  draw("answers", [newest, waiting], () => (waiting ? h("p", { class: "banner", "data-tone": "note" }, "Request sent; the next check executes it.")
     : newest ? h("p", { class: "banner", "data-tone": newest.ok ? "note" : "bad" }, newest.detail) : null));
 }
 

@@ -30,7 +30,7 @@ const names = {
   balance: () => "Balance the cluster", leaders: () => "Spread preferred leaders", racks: () => "Spread replicas over racks",
   evacuate: (p) => `Rebuild replicas of ${brokersOf(p)}`, "evacuate-offline": (p) => `Rebuild offline replicas of ${brokersOf(p)}`,
   decommission: (p) => `Drain ${brokersOf(p)}`, expand: (p) => `Fill ${brokersOf(p)}`, demote: (p) => `Move leaders off ${brokersOf(p)}`,
-  elect: () => "Elect preferred leaders", "elect-unclean": () => "Elect leaders, unclean", swap: (p) => `Swap brokers ${p.brokers.join(" and ")}`,
+  elect: () => "Elect preferred leaders", "elect-unclean": () => "Elect leaders, unclean", replace: (p) => `Replace broker ${p.brokers[0]} with ${p.brokers[1]}`,
   "remove-throttles": () => "Remove throttles of earlier runs",
 };
 
@@ -66,12 +66,12 @@ function verdict(s) {
   const which = `${capital(brokersNamed(down))} ${down.length === 1 ? "is" : "are"} down`;
   const wait = down.length && next ? countdown(s, next) : "";
   const also = down.length ? [" ", which, wait, "."] : [];
-  if (c.offline) return ["bad", [`${plural(c.offline, "partition")} offline`], [`${c.offline === 1 ? "It has" : "They have"} no leader: producers and consumers wait.`, also]];
-  if (c.underMinIsr) return ["bad", [`${plural(c.underMinIsr, "partition")} under min ISR`], ["Producers with acks=all are refused there.", also]];
+  if (c.offline) return ["bad", [`${plural(c.offline, "partition")} offline`], [`${c.offline === 1 ? "It has" : "They have"} no leader and cannot be written or read.`, also]];
+  if (c.underMinIsr) return ["bad", [`${plural(c.underMinIsr, "partition")} under min ISR`], ["Writes with acks=all are rejected there (NOT_ENOUGH_REPLICAS).", also]];
   if (c.minIsrUnknown) return ["bad", [`${plural(c.minIsrUnknown, "partition")} may be under min ISR`], ["Under-replicated, and the min.insync.replicas of their topics could not be read (DescribeConfigs).", also]];
   if (down.length) return ["bad", [which, wait], `${plural(c.underReplicated, "partition")} under-replicated.`];
-  const silent = c.brokers.filter((b) => b.alive && !b.reachable);
-  if (silent.length) return ["bad", [`${capital(brokersNamed(silent))} ${silent.length === 1 ? "does" : "do"} not answer`], `The cluster still lists ${silent.length === 1 ? "it" : "them"} as alive.`];
+  const unreachable = c.brokers.filter((b) => b.alive && !b.reachable);
+  if (unreachable.length) return ["bad", [`${capital(brokersNamed(unreachable))} ${unreachable.length === 1 ? "does" : "do"} not answer`], `The cluster still lists ${unreachable.length === 1 ? "it" : "them"} as alive.`];
   const dirs = c.brokers.flatMap((b) => b.logDirErrors.map((d) => ({ id: b.id, ...d })));
   if (dirs.length) return ["bad", [dirs.length > 1 ? `${plural(dirs.length, "log dir")} of ${brokersNamed(c.brokers.filter((b) => b.logDirErrors.length))} report errors`
     : `Log dir of broker ${dirs[0].id} ${dirs[0].error === "KAFKA_STORAGE_ERROR" ? "has failed" : "reports an error"}`], dirs.slice(0, 3).map((d) => `Broker ${d.id}, ${d.path || "unknown path"}: ${d.error}`).join("; ")];
@@ -82,7 +82,7 @@ function verdict(s) {
   if (over.length) return ["warn", [`Leaders of ${brokersNamed(over)} are imbalanced`],
     `Worst: ${percent(Math.max(...over.map((b) => b.imbalanceRatio)))} of its preferred partitions led elsewhere; the threshold is ${percent(c.leaderImbalanceThresholdRatio)}.`];
   if (s.balance.verdict === "unbalanced") return ["warn", ["Cluster is unbalanced"], s.balance.detail];
-  if (s.balance.verdict === "no-plan-found") return ["good", ["Cluster is as balanced as it can be"], s.balance.detail];
+  if (s.balance.verdict === "no-plan-found") return ["none", ["Out of range, and no better plan was found"], s.balance.detail];
   const where = `${plural(c.brokers.filter((b) => b.alive).length, "broker")}, all replicas in sync, all preferred leaders active.`;
   return s.balance.verdict === "balanced" ? ["good", ["Cluster is balanced"], where] : ["good", ["Cluster is healthy"], `${where} Its balance has not been checked yet.`];
 }
@@ -97,7 +97,7 @@ function drawTop(s) {
   $("name").textContent = s.name || (c ? `Cluster ${c.id}` : "Ballast");
   document.title = `${flat(verdict(s)[1])} · ${s.name || "Ballast"}`;
   const role = { observer: "read-only", leader: "active", standby: "standby", starting: "starting", stopping: "stopping" }[s.role];
-  const parts = [`${{ approve: "approval", auto: "automatic", observe: "observe" }[s.mode]} mode`, role];
+  const parts = [`mode: ${s.mode}`, role];
   if (!s.actionsEnabled && s.mode !== "observe") parts.push(`read-only: ${s.readOnly}`);
   if (c && c.kafkaVersion) parts.push(`Kafka ${c.kafkaVersion}`);
   if (c && s.name) parts.push(c.id);
@@ -110,10 +110,10 @@ function drawTop(s) {
 
 /** What the reading lacks, in a sentence for each reason; that a broker does not answer is told by its own state. */
 function lacking(c) {
-  const silent = new Set(c.brokers.filter((b) => !b.alive || !b.reachable).map((b) => `broker ${b.id}`));
+  const told = new Set(c.brokers.filter((b) => !b.alive || !b.reachable).map((b) => `broker ${b.id}`));
   const groups = new Map();
   for (const gap of c.gaps) {
-    if (silent.has(gap.subject)) continue;
+    if (told.has(gap.subject)) continue;
     const key = `${gap.missing} ${gap.detail}`;
     const group = groups.get(key);
     if (group) group.more += 1;
@@ -151,7 +151,7 @@ function moving(s) {
 /** Why a plan is made: resources out of range by their labels, the rest in words. */
 const whys = { "not-preferred": "another replica than the preferred one leads", "leader-balance": "preferred leaders are unevenly spread", racks: "replicas share a rack",
   evacuate: "replicas are offline, or their broker is to be emptied", decommission: "the broker is to be emptied", draining: "the broker is draining", "broker-down": "the broker is down", expand: "the broker is to be filled",
-  demote: "the broker is to lead nothing", swap: "the brokers are to be swapped", "topic-rule": "the rule of the topic", "make-room": "room for other moves", "cross-rack": "less traffic between racks",
+  demote: "the broker is to lead nothing", replace: "the broker is to be replaced", "topic-rule": "the rule of the topic", "make-room": "room for other moves", "cross-rack": "less traffic between racks",
   "replication-factor": "another replication factor", placement: "Kafka's placement" };
 function why(plan, code) {
   const resource = plan.resources.find((r) => r.name === code);
@@ -213,7 +213,7 @@ function focusTab(name) {
   for (const button of $("resources").children) if (button.dataset.resource === name) button.focus();
 }
 
-const flags = (b) => [b.controller ? "★" : "", b.cordoned ? "cordoned" : "", b.draining ? (b.replicas ? "draining" : "drained") : "", b.alive ? (b.reachable ? "" : "unreachable") : b.replicas ? "down" : "gone"].filter(Boolean).join(", ");
+const flags = (b) => [b.controller ? "★" : "", b.cordoned ? "cordoned" : "", b.draining ? (b.replicas ? "draining" : "draining, empty") : "", b.alive ? (b.reachable ? "" : "unreachable") : b.replicas ? "down" : "down, empty"].filter(Boolean).join(", ");
 
 function brokerRow(b, out, bar, value) {
   const note = flags(b);
@@ -230,7 +230,7 @@ function leaderBar(b, c) {
 
 function rangeBar(b, range) {
   const share = range.shares[String(b.id)];
-  if (!share) return brokerRow(b, false, gauge(), !b.alive ? (b.replicas ? "down" : "gone, empty") : b.draining ? "no share" : "unknown");
+  if (!share) return brokerRow(b, false, gauge(), !b.alive ? (b.replicas ? "down" : "down, empty") : b.draining ? "no share" : "unknown");
   const top = Math.max(...Object.values(range.shares).map((s) => Math.max(s.load, s.high)), 1e-9) * 1.08;
   const off = share.fair ? share.load / share.fair - 1 : 0;
   return brokerRow(b, range.brokersOutOfRange.includes(b.id),
@@ -251,7 +251,7 @@ function drawRun(s) {
         run.changes.length ? fact("changes", run.changes.join(", ")) : null, run.movesTotal ? fact("partitions", `${count(run.movesVerified)} / ${count(run.movesTotal)}`) : null, run.electionsTotal ? fact("preferred leader elections", `${run.electionsCompleted} / ${run.electionsTotal}`) : null,
         s.run ? [fact("left", bytes(run.bytesLeft)), fact("rate", run.bytesPerS === null ? "not known yet" : `${bytes(run.bytesPerS)}/s`), fact("time left", span(run.secondsLeft))] : null,
         fact("throttle", run.throttleBytesPerS ? `${bytes(run.throttleBytesPerS)}/s` : "none")),
-      s.run ? null : h("p", {}, `Carried out by ${s.lock.holder || "another process"}, whose own page shows bytes and time left. This is what the journal says.`),
+      s.run ? null : h("p", {}, `Executed by ${s.lock.holder || "another process"}, whose own page shows bytes and time left. This is what the journal says.`),
       run.moves.length ? moveTable(run.moves) : null,
       s.actionsEnabled ? h("p", { class: "buttons" }, h("button", { type: "button", class: "risky", on: { click: () => askCancel(run) } }, "Cancel this run…")) : null,
     ];

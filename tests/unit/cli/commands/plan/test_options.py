@@ -18,7 +18,7 @@ from ballast.cli.main import cli
 from ballast.core.cluster.snapshot_file import Snapshot, dumps
 from ballast.core.plan.file import loads
 from ballast.core.planner import Loads, TopicRule
-from ballast.errors import Infeasible, UsageError
+from ballast.errors import NoPlanFound, UsageError
 from ballast.executor.driver.pace import first_pace
 from ballast.settings import load_settings
 
@@ -39,7 +39,7 @@ def planned(folder: Path, *words: str, settings: str = SETTINGS) -> dict[str, An
     (folder / "ballast.yaml").write_text(settings)
     line = ["plan", "balance", "--snapshot", str(folder / "case.json"), "--config", str(folder / "ballast.yaml")]
     done = CliRunner().invoke(cli, [*line, "--output", "json", *words], standalone_mode=False)
-    assert done.exception is None or isinstance(done.exception, Infeasible), done.exception
+    assert done.exception is None or isinstance(done.exception, NoPlanFound), done.exception
     return dict(json.loads(done.stdout))
 
 

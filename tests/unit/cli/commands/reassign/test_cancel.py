@@ -97,7 +97,7 @@ class LeavesAtSubmission:
 
     driver: Driver
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Leave after that."""
         if isinstance(event, Performing) and event.effect.kind is EffectKind.SUBMIT:
             self.driver.leave()
@@ -109,7 +109,7 @@ class CancelsAtFirstLook:
 
     scene: Scene
 
-    def hear(self, event: RunEvent) -> None:
+    def on_event(self, event: RunEvent) -> None:
         """Cancel it then."""
         if isinstance(event, Progressed) and T0 in self.scene.cluster.reassignments():
             self.scene.cluster.alter_reassignments({T0: None})

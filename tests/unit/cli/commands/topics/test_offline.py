@@ -53,7 +53,7 @@ def test_the_naive_layout_is_a_round_robin_that_an_expansion_goes_on_with(broker
     words = ("--placement", "naive", "--brokers-file", brokers)
     made = shown("create", "t", "--partitions", 4, "--replication-factor", 2, *words)
     assert made == {0: [0, 1], 1: [1, 2], 2: [2, 3], 3: [3, 4]}
-    added = shown("expand", "t", "--partitions", 4, "--existing", "0:1,1:2", *words)
+    added = shown("add-partitions", "t", "--partitions", 4, "--existing", "0:1,1:2", *words)
     assert added == {n: made[n] for n in (2, 3)}
 
 
@@ -61,7 +61,7 @@ def test_racks_and_an_expansion_from_a_file(tmp_path: Path) -> None:
     """The rack-alternated list is walked; the expansion starts where Kafka starts it, or where it is told to."""
     file = tmp_path / "racks.txt"
     file.write_text(RACKS.replace("2 a", "2 b").replace("1 b", "1 a"))
-    asked = ("expand", "t", "--partitions", 5, "--existing", "4:2,2:5", "--brokers-file", file)
+    asked = ("add-partitions", "t", "--partitions", 5, "--existing", "4:2,2:5", "--brokers-file", file)
     assert sorted(shown(*asked)) == [2, 3, 4]
     fixed = shown(*asked, "--start", 1, "--shift", 0)
     assert sorted(fixed) == [2, 3, 4]
@@ -69,11 +69,11 @@ def test_racks_and_an_expansion_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_serves_as_the_cluster(tmp_path: Path) -> None:
-    """``topics expand`` and ``plan place`` from the file alone; the plan is the one that apply takes."""
+    """``topics add-partitions`` and ``plan place`` from the file alone; the plan is the one that apply takes."""
     state = cluster(NAIVE)
     file = tmp_path / "cluster.json"
     file.write_text(dumps(Snapshot(state, Loads.from_state(state))))
-    assert sorted(shown("expand", "t", "--partitions", 12, "--snapshot", file)) == [10, 11]
+    assert sorted(shown("add-partitions", "t", "--partitions", 12, "--snapshot", file)) == [10, 11]
     save = tmp_path / "plan.json"
     arguments = ["place", "t", "--start", "0", "--shift", "0", "--snapshot", str(file), "--save", str(save)]
     table = CliRunner().invoke(plan, arguments, standalone_mode=False)

@@ -22,15 +22,15 @@ from ballast.core.planner import (
     Loads,
     PlannerPolicy,
     Racks,
+    ReplaceBroker,
     Selection,
-    Swap,
     TopicRule,
 )
 from ballast.core.planner.checker.checker import NAMED, check, demand_possible, demand_sound
 from ballast.core.planner.intents import Place
 from ballast.core.planner.place import kafka_placements
 from ballast.core.planner.policy import Capacity
-from ballast.errors import Infeasible, PlanRejected
+from ballast.errors import NoPlanFound, PlanRejected
 
 POLICY: Final = PlannerPolicy(prove=False)
 BALANCE: Final = Balance()
@@ -186,7 +186,7 @@ def test_a_broker_that_is_not_there_has_no_log_dir() -> None:
         pytest.param(
             {
                 "policy": replace(POLICY, topic_rules=(TopicRule(topics="t", kafka_placement=True),)),
-                "intent": Swap(old=1, new=4),
+                "intent": ReplaceBroker(old=1, new=4),
                 **ADMITTED,
             },
             None,
@@ -214,7 +214,7 @@ def test_a_broker_that_is_not_there_has_no_log_dir() -> None:
             id="replicas-below-min-isr-of-expand",
         ),
         pytest.param(
-            {"state": cluster(topics={"t": {"min_isr": 3}}), "intent": Swap(old=1, new=4), **ADMITTED},
+            {"state": cluster(topics={"t": {"min_isr": 3}}), "intent": ReplaceBroker(old=1, new=4), **ADMITTED},
             None,
             id="replicas-below-min-isr-asked-for",
         ),
@@ -235,7 +235,7 @@ def test_what_may_not_change_stays(known: dict[str, Any], code: str | None) -> N
         pytest.param({"state": cluster(down=(4,)), **ADMITTED}, "down", id="down"),
         pytest.param({"policy": replace(POLICY, cordoned=frozenset({1, 2}))}, None, id="others-cordoned"),
         pytest.param({"intent": Expand(brokers=frozenset({6, 5}))}, "closed", id="no-new-broker"),
-        pytest.param({"intent": Swap(old=1, new=6), **ADMITTED}, "closed", id="not-the-broker-that-replaces"),
+        pytest.param({"intent": ReplaceBroker(old=1, new=6), **ADMITTED}, "closed", id="not-the-broker-that-replaces"),
     ],
 )
 def test_a_replica_goes_only_where_replicas_are_taken(known: dict[str, Any], code: str | None) -> None:
@@ -244,7 +244,7 @@ def test_a_replica_goes_only_where_replicas_are_taken(known: dict[str, Any], cod
     assert [pair for pair in told if pair[0] in {"closed", "down"}] == ([(code, "t-1")] if code else [])
 
 
-@pytest.mark.parametrize("intent", [Expand(brokers=frozenset({6})), Swap(old=1, new=6)])
+@pytest.mark.parametrize("intent", [Expand(brokers=frozenset({6})), ReplaceBroker(old=1, new=6)])
 def test_a_new_broker_that_is_cordoned_receives_nothing(intent: Intent) -> None:
     """Though the intent names it."""
     policy = replace(POLICY, cordoned=frozenset({6}))
@@ -433,10 +433,10 @@ EMPTY_ONE: Final = Decommission(brokers=frozenset({1}))
         (Expand(brokers=frozenset({4, 6})), (2, 6), False),
         (Expand(brokers=frozenset({4, 6})), (1, 5), False),
         (Expand(brokers=frozenset({1, 6})), (6, 2), False),
-        (Swap(old=1, new=4), (4, 2), True),
-        (Swap(old=1, new=4), (2, 4), True),
-        (Swap(old=1, new=4), (4, 5), False),
-        (Swap(old=2, new=4), (4, 2), False),
+        (ReplaceBroker(old=1, new=4), (4, 2), True),
+        (ReplaceBroker(old=1, new=4), (2, 4), True),
+        (ReplaceBroker(old=1, new=4), (4, 5), False),
+        (ReplaceBroker(old=2, new=4), (4, 2), False),
         (Racks(), (4, 2), False),
         (ChangeReplicationFactor(to=3), (1, 2, 3), True),
         (ChangeReplicationFactor(to=3), (1, 2, 6, 5), False),
@@ -524,16 +524,16 @@ BAND: Final = Obstacle("band", "disk", "a reason")
         ((T0,), (BAND,), Balance(), POLICY, "misses-some-goals"),
         ((), (BAND,), Balance(), POLICY, "nothing-to-do"),
         ((), (BAND, Obstacle("uneven-racks", "racks", "a reason")), Balance(), POLICY, "nothing-to-do"),
-        ((), (BAND, Obstacle("other", "x", "a reason")), Balance(), POLICY, "infeasible"),
-        ((), (BAND,), Leaders(), POLICY, "infeasible"),
-        ((), (BAND,), Balance(), replace(POLICY, max_moves=1), "infeasible"),
+        ((), (BAND, Obstacle("other", "x", "a reason")), Balance(), POLICY, "no-plan-found"),
+        ((), (BAND,), Leaders(), POLICY, "no-plan-found"),
+        ((), (BAND,), Balance(), replace(POLICY, max_moves=1), "no-plan-found"),
     ],
 )
 def test_a_plan_has_the_status_that_it_deserves(
     moves: tuple[Move, ...], obstacles: tuple[Obstacle, ...], intent: Intent, policy: PlannerPolicy, status: str
 ) -> None:
     """By whether it changes anything and what it admits; every other word is wrong."""
-    for said in ("meets-all-goals", "nothing-to-do", "misses-some-goals", "infeasible"):
+    for said in ("meets-all-goals", "nothing-to-do", "misses-some-goals", "no-plan-found"):
         told = found(*moves, intent=intent, policy=policy, obstacles=obstacles, status=said)
         assert told == ([] if said == status else [("status", "the plan")]), said
 
@@ -550,7 +550,7 @@ def test_a_plan_has_the_status_that_it_deserves(
         (Decommission(brokers=frozenset({5})), {}, ["u-0"]),
         (Evacuate(brokers=frozenset({3})), {}, ["t-1", "t-2"]),
         (Evacuate(racks=frozenset({"c"})), {}, ["t-1", "t-2"]),
-        (Swap(old=5, new=6), {}, ["u-0"]),
+        (ReplaceBroker(old=5, new=6), {}, ["u-0"]),
         (Demote(brokers=frozenset({2, 5})), {}, ["t-1"]),
         (ChangeReplicationFactor(to=2), {}, ["u-2"]),
         (ChangeReplicationFactor(to=3, selection=Selection(topics="v")), {}, ["v-0"]),
@@ -566,13 +566,13 @@ def test_what_a_plan_leaves_undone_and_does_not_admit_is_found(
 ) -> None:
     """By each partition of which the promise is not kept, as long as it may change; what is admitted is not."""
     assert found(intent=intent, **known) == [("promise", name) for name in names]
-    admitted = {**known, "status": "infeasible", "obstacles": ADMITTED["obstacles"]}
+    admitted = {**known, "status": "no-plan-found", "obstacles": ADMITTED["obstacles"]}
     assert found(intent=intent, **admitted) == []
 
 
 def test_what_moves_is_judged_by_its_new_list() -> None:
     """A promise that the moves keep is kept."""
-    assert found(move("u-0", 4, 6), intent=Swap(old=5, new=6)) == []
+    assert found(move("u-0", 4, 6), intent=ReplaceBroker(old=5, new=6)) == []
     assert found(move("t-1", 3, 2), intent=Demote(brokers=frozenset({2}))) == []
     assert found(move("u-0", 4, 6), state=cluster(down=(5,))) == []
 
@@ -673,14 +673,14 @@ def test_given_lists_that_break_a_rule_are_infeasible_and_what_only_a_bug_makes_
     loads = Loads.from_state(state)
 
     def demand(*moves: Move, **known: Any) -> None:
-        demand_possible(state, plan_of(*moves, **known), Swap(old=1, new=6), loads=loads, policy=POLICY)
+        demand_possible(state, plan_of(*moves, **known), ReplaceBroker(old=1, new=6), loads=loads, policy=POLICY)
 
     one, other = move("t-0", 6, 2), move("v-0", 6, 2)
-    with pytest.raises(Infeasible) as told:
+    with pytest.raises(NoPlanFound) as told:
         demand(one, other, **ADMITTED)
-    assert told.value.message.startswith("test cannot be carried out: broker 6:")
+    assert told.value.message.startswith("test cannot be executed: broker 6:")
     assert told.value.message.endswith("[disk].")
-    with pytest.raises(Infeasible, match=r"t-2: would have 2 replicas in rack c, .*\[rack\] \(and 2 more\)\.$"):
+    with pytest.raises(NoPlanFound, match=r"t-2: would have 2 replicas in rack c, .*\[rack\] \(and 2 more\)\.$"):
         demand(one, move("t-2", 3, 6), **ADMITTED)
     with pytest.raises(PlanRejected):
         demand(one, one, other, **ADMITTED)
@@ -690,5 +690,5 @@ def test_the_number_of_other_findings_is_told_from_the_second_on() -> None:
     """Here the disks of two brokers."""
     state = cluster(dirs={6: (LogDir("/d", 100, 100),), 5: (LogDir("/d", 200, 100),)})
     made = plan_of(move("t-0", 6, 2), move("t-2", 3, 5))
-    with pytest.raises(Infeasible, match=r"broker 5: .*\[disk\] \(and 1 more\)\.$"):
+    with pytest.raises(NoPlanFound, match=r"broker 5: .*\[disk\] \(and 1 more\)\.$"):
         demand_possible(state, made, BALANCE, loads=Loads.from_state(state), policy=POLICY)

@@ -22,8 +22,8 @@ from ballast.core.planner import (
     Place,
     PlannerPolicy,
     Racks,
+    ReplaceBroker,
     Selection,
-    Swap,
     plan,
 )
 from ballast.core.planner.problem.ranges import ranges_of
@@ -82,7 +82,7 @@ def with_a_new_broker() -> ClusterState:
         Expand(brokers=frozenset({5})),
         Decommission(brokers=frozenset({1})),
         Evacuate(brokers=frozenset({2})),
-        Swap(old=3, new=5),
+        ReplaceBroker(old=3, new=5),
         ChangeReplicationFactor(to=2, selection=Selection(topics="t")),
         Place(selection=Selection(topics="t")),
         Racks(),

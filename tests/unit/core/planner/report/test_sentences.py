@@ -9,9 +9,9 @@ import pytest
 
 from ballast.core import planner
 from ballast.core.plan.model import Value
-from ballast.core.planner.report.sentences import SAYINGS, obstacle
+from ballast.core.planner.report.sentences import TEMPLATES, obstacle
 
-FEW = "fewer replicas than min.insync.replicas, and brokers refuse writes with acks=all while one is added"
+FEW = "fewer replicas than min.insync.replicas, and writes with acks=all are rejected while one is added (NOT_ENOUGH_REPLICAS)"
 COUNT: dict[str, Value] = {"count": 5}
 FIGURES: dict[str, Value] = {"limit": 350, "limits": "bytes"}
 CROWD: dict[str, Value] = {"broker": 3, "replicas": 5, "most": 2, "topic": "t"}
@@ -38,25 +38,25 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
     (
         "no-broker/selection",
         {},
-        "its replicas that share a rack sit on brokers that the selection leaves out",
-        "Let those brokers take part.",
+        "its replicas that share a rack sit on brokers that the selection excludes",
+        "Include those brokers.",
     ),
     (
         "no-broker/too-few",
         {"replicas": 3, "brokers": 1},
-        "it shall have 3 replicas, but only 1 broker may hold one",
+        "it needs 3 replicas, and only 1 broker may hold one",
         "Add brokers, or uncordon some.",
     ),
     (
         "no-broker/too-few-by-rule",
         {"replicas": 3, "brokers": 2},
-        "it shall have 3 replicas, but only 2 brokers may hold one",
+        "it needs 3 replicas, and only 2 brokers may hold one",
         "Add brokers, uncordon some, or let the rule for its topic allow more.",
     ),
     (
         "no-broker/leader",
         {},
-        "its leader must go, and no broker that takes replicas may lead it",
+        "its leader must move, and no broker that takes replicas may lead it",
         "Let another broker lead it: demote fewer, or allow more in the rules for its topic.",
     ),
     (
@@ -74,13 +74,13 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
     (
         "selection",
         {"replicas": 3, "brokers": (3, 2)},
-        "it keeps its 3 replicas: 2 of them are on brokers that the selection leaves out (3, 2)",
-        "Let those brokers take part, or ask for more replicas.",
+        "it keeps its 3 replicas: 2 of them are on brokers that the selection excludes (3, 2)",
+        "Include those brokers, or ask for more replicas.",
     ),
     (
         "log-dir",
         {"broker": 3, "bytes": 60},
-        "broker 3 has room for its 60 bytes, but no single log dir of it has",
+        "broker 3 has free space for its 60 bytes, but no single log dir of it has",
         "Free space on one disk of broker 3, or leave it out with --exclude-brokers.",
     ),
     ("sole-leader", {"broker": 3}, STAYS, "Raise its replication factor first."),
@@ -137,7 +137,7 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
         "topic-rule/crowded",
         CROWD,
         (
-            "broker 3 keeps 5 of its replicas, and its rules allow 2: no other broker with room for one in its rack and on its "
+            "broker 3 keeps 5 of its replicas, and its rules allow 2: no other broker with a free rack and enough "
             "disk was found"
         ),
         "Allow more, or add brokers.",
@@ -174,7 +174,7 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
     (
         "band/next-plan",
         RANGE,
-        f"{AWAY}disks have no room for what it takes until this plan has run",
+        f"{AWAY}disks have no space for it until this plan has run",
         "Run ballast plan balance again when this plan is done.",
     ),
     (
@@ -198,7 +198,7 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
     (
         "band/selection",
         RANGE,
-        f"{AWAY}no plan was found with what the selection lets move",
+        f"{AWAY}no plan was found within the selection",
         "Select more topics or brokers.",
     ),
     (
@@ -210,7 +210,7 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
     (
         "band/disk",
         RANGE,
-        f"{AWAY}no plan was found for which disks have room while it runs",
+        f"{AWAY}no plan was found for which disks have space while it runs",
         "Add disk or brokers, or raise the disk limit.",
     ),
     (
@@ -226,15 +226,15 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
         f"{WIDER}, or brokers of more similar capacity.",
     ),
     (
-        "room",
+        "disk-space",
         {"ranges": 2},
-        "what has not left yet takes room while this plan runs; the next plan can meet 2 ranges more",
+        "replicas that have not left yet take disk space while this plan runs; the next plan can meet 2 ranges more",
         "Run ballast plan balance again when this plan is done.",
     ),
     (
         "uneven-racks/own-rack",
         {"broker": 3, "share": 0.6},
-        "it holds at most one replica of each partition, so broker 3 can carry 60 % of its part by capacity",
+        "it holds at most one replica of each partition, so broker 3 can carry 60 % of its share by capacity",
         "Give the others more capacity, or add brokers.",
     ),
     (
@@ -264,11 +264,11 @@ def test_each_obstacle_says_what_stands_still_and_what_would_help(
 
 def test_every_obstacle_is_said_here_and_made_somewhere() -> None:
     """No sentence is kept that no decision leads to."""
-    assert [key for key, *_ in SAID if key not in SAYINGS] == []
-    assert set(SAYINGS) == {key for key, *_ in SAID}
+    assert [key for key, *_ in SAID if key not in TEMPLATES] == []
+    assert set(TEMPLATES) == {key for key, *_ in SAID}
     sources = [p.read_text() for p in Path(planner.__path__[0]).rglob("*.py") if p.name != "sentences.py"]
     made = set(re.findall(r'"([a-z-]+)"', "\n".join(sources)))
-    assert {part for key in SAYINGS for part in key.split("/")} - {"more"} <= made
+    assert {part for key in TEMPLATES for part in key.split("/")} - {"more"} <= made
 
 
 PROVEN = {
@@ -282,11 +282,11 @@ PROVEN = {
 
 
 @pytest.mark.parametrize(
-    "key", sorted(key for key in SAYINGS if key.startswith(("no-broker", "band", "topic-rule/crowded")))
+    "key", sorted(key for key in TEMPLATES if key.startswith(("no-broker", "band", "topic-rule/crowded")))
 )
 def test_what_is_not_proven_is_said_not_to_be_found(key: str) -> None:
     """The search tries much and not everything: that it found nothing is no proof that there is nothing."""
-    said = SAYINGS[key].detail.partition("{away:away}: ")[2] or SAYINGS[key].detail
+    said = TEMPLATES[key].detail.partition("{away:away}: ")[2] or TEMPLATES[key].detail
     claims = re.search(r"\bno (?:other )?(?:broker|plan)\b", said) or re.search(
         r"too (?:unlike|full)|do not reach", said
     )

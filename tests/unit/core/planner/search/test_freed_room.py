@@ -135,7 +135,7 @@ def findings(state: ClusterState, made: Plan) -> set[str]:
 def test_a_plan_meets_ranges_with_room_that_it_frees_itself(made: Plan) -> None:
     """It says so, each move fits at its turn, and the next plan is empty."""
     assert (made.status, made.in_order) == ("meets-all-goals", True)
-    assert any("wait for room" in a for a in made.assumptions)
+    assert any("some wait until moves before them" in a for a in made.assumptions)
     assert walk(full_disks(), made.moves)
 
 
@@ -177,7 +177,7 @@ def test_a_plan_for_a_tool_that_starts_all_at_once_frees_no_room_for_itself() ->
     """It stops short of a range, and says that the next plan goes on."""
     made = plan(full_disks(), Balance(), policy=replace(POLICY, at_once=True))
     assert not made.in_order
-    assert "room" in {o.code for o in made.obstacles}
+    assert "disk-space" in {o.code for o in made.obstacles}
     assert findings(full_disks(), made) == set()
 
 

@@ -16,7 +16,7 @@ from tests.unit.core.planner.clusters import cluster, clusters, snapshot
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
 from ballast.core.plan import Plan
-from ballast.core.planner import Balance, Evacuate, Expand, Loads, PlannerPolicy, Swap, linear, plan
+from ballast.core.planner import Balance, Evacuate, Expand, Loads, PlannerPolicy, ReplaceBroker, linear, plan
 from ballast.core.planner.moves import REPAIRS
 from ballast.core.planner.problem.problem import problem_of
 from ballast.core.planner.problem.scope import scope_of
@@ -105,7 +105,7 @@ def test_a_new_broker_is_not_filled_beyond_its_range(name: str, broker: int, ban
 def test_who_takes_a_brokers_place_takes_each_place_in_the_lists() -> None:
     """The newcomer stands where the old broker stood, first, in the middle or last."""
     state = cluster((3, 1, 2), (1, 2, 3), (2, 3, 1), brokers=7)
-    made = plan(state, Swap(old=1, new=7))
+    made = plan(state, ReplaceBroker(old=1, new=7))
     assert [m.new for m in sorted(made.moves, key=lambda m: m.partition)] == [(3, 7, 2), (7, 2, 3), (2, 3, 7)]
 
 

@@ -81,7 +81,7 @@ def test_a_broker_that_did_not_tell_what_goes_through_it_is_not_taken_for_idle()
 
 
 def run_under(policy: ExecutionPolicy, *, inbound: float = 0.0, size: int = 400 * MB) -> Scene:
-    """The move, carried out while producers write to another topic on the same brokers."""
+    """The move, executed while producers write to another topic on the same brokers."""
     s = scene({0: (1, 2)}, size_bytes=size)
     s.world.add_topic("busy", {0: (2, 3)}, size_bytes=MB, inbound_bytes_per_s=inbound)
     assert s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), size)), policy, run_id="r").status == "done"

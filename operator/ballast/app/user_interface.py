@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 class RunView(Listener, Protocol):
     """Shows one run; hears of it from before it begins."""
 
-    def carry_out(self, act: Callable[[], RunResult], driver: Driver) -> RunResult:
+    def execute(self, act: Callable[[], RunResult], driver: Driver) -> RunResult:
         """Do ``act``, which uses the driver, and show meanwhile what is heard."""
         ...
 
 
-class Teller(Protocol):
+class UserInterface(Protocol):
     """A person at a terminal, or the log of a program."""
 
     @property
