@@ -529,14 +529,14 @@ def test_a_plan_keeps_its_name_while_producers_write(world: SimWorld, clock: Sim
     context.policy = replace(AUTO, mode=Mode.APPROVE)
     keep_lock(context, holder())
     world.add_broker(SimBroker(id=4, rack="a"))
-    clock.sleep(context.policy.caution.quiet_after_return_s)
+    clock.sleep(context.policy.caution.membership_cool_down_s)
     ids, sizes = set(), set()
     for _ in range(2):
         for partition in world.partitions():
             for copy in partition.copies.values():
                 copy.end_bytes *= 1.001
         context.parts.reading.full = None
-        clock.sleep(context.policy.caution.quiet_after_return_s + 1)
+        clock.sleep(context.policy.caution.membership_cool_down_s + 1)
         observe(context)
         check_balance(context)
         (plan,) = [p for p in context.board.view.plans if p.action == "moves"]

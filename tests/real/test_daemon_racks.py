@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 GRACE_S = 12
 """Longer than the deaths of two brokers that are killed together may be noticed apart: their sessions last 4 s."""
-QUIET_S = 120
+COOL_DOWN_S = 120
 """Longer than one broker of the rack may come back after the other: one alone that stays away is rebuilt, rightly. Nothing here waits for its end."""
 LOST = (3, 6)
 """Both brokers of the third rack."""
@@ -49,7 +49,7 @@ def a_cluster(own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_pa
         done.result()
     settings = {
         "mode": "auto",
-        "caution": IMPATIENT["caution"] | {"down_broker_grace_s": GRACE_S, "quiet_after_return_s": QUIET_S},
+        "caution": IMPATIENT["caution"] | {"down_broker_grace_s": GRACE_S, "membership_cool_down_s": COOL_DOWN_S},
         "actions": {
             "elections": {"mode": "observe"},
             "replica_list_changes": {"mode": "observe"},

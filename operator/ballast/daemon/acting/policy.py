@@ -43,7 +43,7 @@ class ActionKind(StrEnum):
     REPAIR = "repair"
 
 
-class BesideController(StrEnum):
+class ControllerRebalance(StrEnum):
     """What to do while the controller holds preferred elections by itself."""
 
     WAIT = "wait"
@@ -128,7 +128,7 @@ class LeaderPolicy:
     recovered_percentage: Percent | None = None
     """Once imbalanced, a broker counts as imbalanced until its share is at or below this, in percent.
     Empty means half of the percentage above; never more than that percentage."""
-    with_controller_rebalance: BesideController = BesideController.WAIT
+    with_controller_rebalance: ControllerRebalance = ControllerRebalance.WAIT
     """While the controller runs elections by itself (`auto.leader.rebalance.enable` on the brokers, Kafka's default):
     `wait` leaves it one of its own check intervals and elects only what it left over, `act` does not care,
     `disable` leaves elections to it."""
@@ -175,7 +175,7 @@ class Caution:
 
     down_broker_grace_s: NonNegativeSeconds = 1800.0
     """How long a broker must have been down, or a log dir of a live one failed, before its replicas are rebuilt elsewhere, in seconds."""
-    quiet_after_return_s: NonNegativeSeconds = 300.0
+    membership_cool_down_s: NonNegativeSeconds = 300.0
     """How long after a broker came, left or returned nothing is improved, in seconds. Replicas must also be in sync. For as long no broker
     is rebuilt after another of its rack came up, since the rest of the rack usually follows; each of them counts once while it is gone."""
     ignore_others: tuple[str, ...] = ()

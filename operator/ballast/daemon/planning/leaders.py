@@ -13,7 +13,7 @@ from ballast.core.leadership import electable, imbalance
 from ballast.core.leadership.limits import CLUSTER, check_interval_s, imbalance_percentage
 from ballast.core.plan import Plan, Purpose
 from ballast.core.wording import human_percent, human_time
-from ballast.daemon.acting.policy import ActionKind, BesideController, LivePolicy
+from ballast.daemon.acting.policy import ActionKind, ControllerRebalance, LivePolicy
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.observing.presence import Hysteresis
@@ -70,9 +70,9 @@ class LeaderCheck:
     def _controller_wait_s(self, state: ClusterState) -> float | None:
         """How long imbalance must have lasted before Ballast elects; None when it is left to the controller."""
         how = self.policy.now.leaders.with_controller_rebalance
-        if how is BesideController.ACT or not controller_rebalances(state):
+        if how is ControllerRebalance.ACT or not controller_rebalances(state):
             return 0.0
-        if how is BesideController.DISABLE:
+        if how is ControllerRebalance.DISABLE:
             return None
         return controller_interval_s(state)
 

@@ -73,9 +73,9 @@ class ExecutionPolicy:
     """How long a submitted move may be absent from the cluster's list before it counts as not taken."""
     stall_after_s: float = 60.0
     """A move that copied nothing for this long is stalled."""
-    timeout_floor_s: float = 300.0
+    stall_minimum_s: float = 300.0
     """A move has at least this long for each tenth of its bytes before it counts as stalled, however small it is."""
-    timeout_slack: float = 4.0
+    stall_factor: float = 4.0
     """Beyond that, how many times as long as its share of the throttle needs for a tenth of its bytes."""
     least_bytes_per_s: int = 1 * MIB
     """What a move is expected to copy where no throttle is set."""
@@ -126,9 +126,9 @@ class ExecutionPolicy:
         counts = (self.moves_in_per_broker, self.moves_out_per_broker, self.moves_in_cluster)
         if min(counts) < 1 or min(self.no_copy_batch, self.election_batch, self.submit_chunk, self.max_attempts) < 1:
             raise UsageError("Batch sizes and caps are at least 1.")
-        if self.timeout_floor_s <= 0 or self.timeout_slack < 1 or self.least_bytes_per_s < 1:
+        if self.stall_minimum_s <= 0 or self.stall_factor < 1 or self.least_bytes_per_s < 1:
             raise UsageError(
-                "A move's time must be more than nothing: timeout_floor_s and least_bytes_per_s above 0, timeout_slack at least 1."
+                "A move's time must be more than nothing: stall_minimum_s and least_bytes_per_s above 0, stall_factor at least 1."
             )
 
     @property

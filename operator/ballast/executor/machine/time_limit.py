@@ -1,7 +1,7 @@
 """How long a move may take: a timeout that follows its bytes and the rate in force, and starts anew with progress.
 
-A move is measured in *legs* of a tenth of its bytes.  For the next leg it has ``policy.timeout_slack`` times what the leg
-takes at its share of the throttle, and never less than ``policy.timeout_floor_s``; where no throttle is set it is expected
+A move is measured in *legs* of a tenth of its bytes.  For the next leg it has ``policy.stall_factor`` times what the leg
+takes at its share of the throttle, and never less than ``policy.stall_minimum_s``; where no throttle is set it is expected
 to make ``policy.least_bytes_per_s``.  Every leg that is done starts the clock anew, so a large move is not ended for being
 large and a too slow one is not kept alive by single bytes.  Copies between the log dirs of a broker have their time by the
 same rule and their own rate.  Pure.
@@ -81,8 +81,8 @@ def _share(run: Run, m: MoveRun, leader: int) -> tuple[float, bool]:
 
 def allowed_s(run: Run, m: MoveRun, stage: Copying, leader: int) -> float:
     """Seconds that the next leg may take."""
-    due = run.policy.timeout_slack * leg_bytes(m, stage) / _share(run, m, leader)[0]
-    return max(run.policy.timeout_floor_s, due)
+    due = run.policy.stall_factor * leg_bytes(m, stage) / _share(run, m, leader)[0]
+    return max(run.policy.stall_minimum_s, due)
 
 
 def mark(m: MoveRun, stage: StageT, now: Now, *, anew: bool = False) -> StageT:
@@ -97,7 +97,7 @@ def mark(m: MoveRun, stage: StageT, now: Now, *, anew: bool = False) -> StageT:
 def overdue(run: Run, m: MoveRun, stage: Copying, leader: int, now: Now) -> MoveNote | None:
     """Why this move is over its time, with the arithmetic; None while it is not."""
     passed = now.s - stage.mark_s
-    if passed < run.policy.timeout_floor_s or passed < (allowed := allowed_s(run, m, stage, leader)):
+    if passed < run.policy.stall_minimum_s or passed < (allowed := allowed_s(run, m, stage, leader)):
         return None
     share, throttled = _share(run, m, leader)
     return note(
