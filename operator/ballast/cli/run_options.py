@@ -201,7 +201,8 @@ def execution_options(command: F) -> F:
             type=ThrottleType(),
             metavar="RATE|B=RATE,…|auto",
             help="Replication bytes per second of each broker involved: one for all (50MB), one for each "
-            "(1=20MB,2=50MB,default=30MB), or auto, which starts from what is known and follows the cluster.  [default: auto]",
+            "(1=20MB,2=50MB,default=30MB), or auto, which starts each broker by its network, its traffic and the size of its copies, "
+            "raises the rate while it is used, and halves it when other replicas fall behind.  [default: auto]",
         ),
     ):
         wrapped = option(wrapped)

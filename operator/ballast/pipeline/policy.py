@@ -67,13 +67,13 @@ class PipelinePolicy:
     window_days: Annotated[int, Ge(1)] = 14
     """Days of history behind the load model."""
     samples_retention_hours: Annotated[int, Ge(2)] = 72
-    """Hours of samples kept. Samples later than this make no hour again that was made: it would no longer be whole."""
+    """Hours for which samples are kept. Samples arriving later than this do not update hours that `load_hour` already has."""
     load_hour_retention_days: Annotated[int, Ge(1)] = 35
-    """Days of `load_hour` kept."""
+    """Days for which `load_hour` is kept."""
     table_retention_days: Annotated[int, Ge(1)] = 400
-    """Days of every other table of days and hours kept: `load_day`, leaders, imbalance, disks and the page's charts."""
+    """Days for which every other table of days and hours is kept: `load_day`, leaders, imbalance, disks and the page's charts."""
     readings_retention_days: Annotated[int, Ge(1)] = 35
-    """Days of a fleet's readings kept (`fleet_snapshot`); each cluster's newest stays however old it is."""
+    """Days for which the readings of a fleet are kept (`fleet_snapshot`); the newest reading of each cluster is always kept."""
 
     def __post_init__(self) -> None:
         """Refuse what would forget rows that the same day or window is still made from."""

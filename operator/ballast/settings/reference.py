@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types as builtin_types
+from collections.abc import Iterable
 from dataclasses import MISSING, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -26,10 +27,10 @@ This page is generated (`ballast config reference`) from the docstrings beside t
 
 One YAML file, given as `ballast daemon --config FILE`, and environment variables, which win over it:
 `leaders.imbalance_percentage` is `BALLAST__LEADERS__IMBALANCE_PERCENTAGE`. In the file, sections nest or are written with
-dots; Kafka's own names work where Kafka has one. An unknown name is refused with the nearest known one.
-`ballast config check FILE` says what is in force. Changes are picked up while the daemon runs, except in the sections
-marked *restart*; a file with a mistake leaves the settings before it in force, and says so on the page, in the log and in
-`ballast_settings_valid`.
+dots; Kafka's own names work where Kafka has one. An unknown name is refused with the nearest known one. The default `—` is
+empty: the setting is not set. `ballast config check FILE` prints the active settings. Changes are picked up while the daemon
+runs, except in the sections marked *restart*. A file with a mistake is not used: the settings before it stay active, and the
+page, the log and `ballast_settings_valid` say so.
 
 ```yaml
 cluster:
@@ -77,16 +78,16 @@ def explain(name: str | None) -> str:
 
 def _plain(doc: FieldDoc) -> str:
     kafka = f" (Kafka: {_KAFKA[doc.path]})" if doc.path in _KAFKA else ""
-    default = "" if doc.section else f"\n  default: {text(doc.default)}; {kind_of(doc.type)}"
+    default = "" if doc.section else f"\n  default: {text(doc.default)}; {type_of(doc.type)}"
     return f"{doc.name}{kafka}{default}\n  {' '.join(doc.doc.split())}"
 
 
 def _table(docs: list[FieldDoc]) -> str:
-    rows = ["| setting | default | kind | meaning |\n|---|---|---|---|\n"]
+    rows = ["| setting | default | type | meaning |\n|---|---|---|---|\n"]
     for doc in docs:
         name = f"`{doc.path[-1]}`" + (f"<br>Kafka: `{_KAFKA[doc.path]}`" if doc.path in _KAFKA else "")
         default = "required" if doc.default is MISSING else f"`{_cell(text(doc.default))}`"
-        rows.append(f"| {name} | {default} | {_cell(kind_of(doc.type))} | {_cell(doc.doc)} |\n")
+        rows.append(f"| {name} | {default} | {_cell(type_of(doc.type))} | {_cell(doc.doc)} |\n")
     return "".join(rows)
 
 
@@ -105,30 +106,36 @@ def _members(docs: list[FieldDoc]) -> list[tuple[str, type]]:
 
 
 _BOUNDS = ((Gt, "gt", "above"), (Ge, "ge", "at least"), (Lt, "lt", "below"), (Le, "le", "at most"))
-_WORDS: dict[Any, str] = {str: "text", int: "whole number", float: "number", bool: "true or false", Path: "file"}
+_KAFKA_TYPES: dict[Any, str] = {str: "string", int: "int", float: "double", bool: "boolean", Path: "string"}
+"""What Kafka's own tables of settings call them; a file is named by a string."""
 
 
-def kind_of(kind: Any) -> str:
-    """A type in words, with its bounds."""
+def type_of(kind: Any) -> str:
+    """A type as Kafka's tables of settings name it, with its bounds and allowed values; that it may be empty its default shows."""
     origin, args = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return f"{kind_of(args[0])}{_bounds(args[1:])}"
+        return f"{type_of(args[0])}{_bounds(args[1:])}"
     if origin in {Union, builtin_types.UnionType}:
-        return " or ".join("empty" if a is type(None) else kind_of(a) for a in args)
+        # The one with a list of values comes last, so that what follows "or" is not read as another value.
+        return " or ".join(sorted((type_of(a) for a in args if a is not type(None)), key=lambda said: "`" in said))
     if origin is Literal:
-        return " / ".join(f"`{a}`" for a in args)
+        return _one_of(args)
     if origin in {tuple, frozenset}:
-        return f"list of {kind_of(args[0])}"
-    return "mapping" if origin is not None else _plain_kind(kind)
+        return f"list of {type_of(args[0])}"
+    return f"map of {type_of(args[0])} to {type_of(args[1])}" if origin is not None else _plain_type(kind)
 
 
-def _plain_kind(kind: Any) -> str:
+def _one_of(values: Iterable[str]) -> str:
+    return f"string, one of {', '.join(f'`{value}`' for value in values)}"
+
+
+def _plain_type(kind: Any) -> str:
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return " / ".join(f"`{member.value}`" for member in kind)
+        return _one_of(member.value for member in kind)
     if isinstance(kind, type) and is_dataclass(kind):
         words = "".join(f" {c.lower()}" if c.isupper() else c for c in kind.__name__)
         return f"{words.strip()} (below)"
-    return _WORDS.get(kind, getattr(kind, "__name__", str(kind)))
+    return _KAFKA_TYPES.get(kind, getattr(kind, "__name__", str(kind)))
 
 
 def _bounds(marks: tuple[Any, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Settings as text: what is in force, and what differs from the defaults."""
+"""Settings as text: the active ones, and what differs from the defaults."""
 
 from __future__ import annotations
 

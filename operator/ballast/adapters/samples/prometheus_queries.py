@@ -2,7 +2,7 @@
 
 Two families of names cover most clusters.  ``jmx`` is what the JMX exporter makes with the rules that its Kafka example and
 Strimzi's share (``…_bytesout_total``); ``strimzi-reporter`` is Strimzi's Metrics Reporter (``…_bytesoutpersec_total``).  Any
-expression can be replaced by one's own.
+query can be replaced by a custom one.
 """
 
 from __future__ import annotations
@@ -21,25 +21,27 @@ Names = Literal["jmx", "strimzi-reporter"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Queries:
-    """Expressions of one's own; empty ones keep those of `names`, and `none` asks for nothing.
+    """Custom PromQL queries; an empty one keeps that of `names`, and `none` queries nothing.
 
-    `$selector` stands for `selector`, `$window` for the window, `$brokers` for the labels that may name a broker.
+    `$selector` stands for `selector`, `$window` for `window_s`, `$brokers` for `broker_labels`.
     """
 
     topic_bytes_out: str = ""
-    """Bytes/s that consumers read, by broker and `topic`. This one makes plans balance what leaders send to consumers."""
+    """PromQL query for bytes/s that consumers read, by broker and `topic`. Only with it do plans balance what leaders send to consumers.
+    Empty: the query of `load.prometheus.names`; `none`: not queried."""
     broker_bytes_in: str = ""
-    """Bytes/s that producers write, by broker."""
+    """PromQL query for bytes/s that producers write, by broker. Empty: the query of `load.prometheus.names`; `none`: not queried."""
     broker_bytes_out: str = ""
-    """Bytes/s that consumers read, by broker."""
+    """PromQL query for bytes/s that consumers read, by broker. Empty: the query of `load.prometheus.names`; `none`: not queried."""
     broker_requests: str = ""
-    """Requests/s, by broker."""
+    """PromQL query for requests/s, by broker. Empty: the query of `load.prometheus.names`; `none`: not queried."""
     broker_cpu: str = ""
-    """CPU seconds per second of the broker's process, by broker."""
+    """PromQL query for CPU seconds per second of the broker's process, by broker. Empty: the query of `load.prometheus.names`; `none`: not
+    queried."""
 
 
 NONE: Final = "none"
-"""Written in place of an expression: do not ask for this figure."""
+"""Written in place of a query: do not query this figure."""
 
 
 def _family(*, bytes_in: str, bytes_out: str, requests: str) -> Queries:
@@ -75,32 +77,33 @@ class PrometheusPolicy:
     """A Prometheus that scrapes the brokers' metrics; what it knows joins each sample. Changes need a restart."""
 
     url: str | None = None
-    """Its address, `http(s)://host:port[/prefix]`. Empty: none is asked, and what consumers read is not known."""
+    """Address of the Prometheus server, `http(s)://host:port[/prefix]`. Empty: none is queried, and what consumers read is not known."""
     names: Names = "jmx"
-    """`jmx` for the JMX exporter with the rules of its Kafka example or of Strimzi; `strimzi-reporter` for Strimzi's Metrics
-    Reporter."""
+    """Names of the brokers' metrics: `jmx` for the JMX exporter with the rules of its Kafka example or of Strimzi; `strimzi-reporter` for
+    Strimzi's Metrics Reporter."""
     selector: str = ""
-    """Label matchers that pick this cluster's brokers where a Prometheus has several, such as
-    `strimzi_io_cluster="orders", namespace="kafka"`."""
+    """Label matchers that select this cluster's brokers where a Prometheus has several clusters, such as `strimzi_io_cluster="orders",
+    namespace="kafka"`."""
     window_s: Annotated[int, Ge(1)] = 180
-    """Rates are taken over so many seconds; at least two scrapes must fall into them."""
+    """Time over which rates are calculated, in seconds; it must contain at least two scrapes."""
     timeout_s: Annotated[float, Gt(0)] = 5.0
-    """Longest wait for all answers together, in seconds. What is not there by then is a gap in that minute's sample."""
+    """Maximum wait for all answers together, in seconds. Answers that arrive later are missing in that minute's sample."""
     broker_labels: tuple[str, ...] = ("broker_id", "kubernetes_pod_name", "pod", "instance")
-    """Labels that may name a broker, the surest first. Their values are matched as a broker's id, its host, the first part of
-    its host, or for the pod labels the number at the end."""
+    """Labels that may name a broker, the most reliable first. Their values are matched as a broker's id, its host, the first part of its
+    host, or for the pod labels the number at the end."""
     brokers: Mapping[str, int] = field(default_factory=dict)
     """Broker ids of label values that match nothing by themselves: `"10.1.2.3:7071": 4`."""
     bearer_token_file: Path | None = None
-    """A file with a token, read anew for each sample."""
+    """A file with a bearer token for the Prometheus server; it is read again for each sample."""
     username: str | None = None
-    """The name for basic authentication."""
+    """The user name for basic authentication at the Prometheus server."""
     password_file: Path | None = None
-    """A file with the password that belongs to `username`."""
+    """A file with the password of `load.prometheus.username`."""
     ca_file: Path | None = None
-    """Certificates (PEM) to trust in place of the machine's."""
+    """A file with the CA certificates (PEM) to trust instead of the system's."""
     queries: Queries = field(default_factory=Queries)
-    """Expressions of one's own."""
+    """Custom PromQL queries. `$selector` stands for `load.prometheus.selector`, `$window` for `load.prometheus.window_s`, `$brokers` for
+    `load.prometheus.broker_labels`."""
 
     def __post_init__(self) -> None:
         """Refuse what could only fail later, each minute anew."""

@@ -19,7 +19,7 @@ def config() -> None:
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path), envvar="BALLAST_CONFIG")
 @click.option("--all", "everything", is_flag=True, help="Show every setting, not only what differs from the defaults.")
 def check(file: Path | None, *, everything: bool) -> None:
-    """Read FILE and the environment as the daemon would; say what is in force, or what is wrong and where."""
+    """Read FILE and the environment as the daemon would; print the active settings, or what is wrong and where."""
     from ballast.settings.load import load_settings
     from ballast.settings.show import differences, flat
 

@@ -114,7 +114,7 @@ def run(
 ) -> int:
     """Bring every table up to date.
 
-    Only what is new is read.  It can be killed anywhere and run again; late samples make their hour again.
+    Only what is new is read.  It can be killed anywhere and run again; late samples recompute their hour.
     """
     from ballast.adapters.extras import require
 

@@ -26,13 +26,13 @@ class Capacity:
     """What one broker can carry; None means as much as the others."""
 
     disk_bytes: int | None = None
-    """Bytes of its log dirs; None takes what the broker says of its log dirs."""
+    """Total size of the broker's log dirs, in bytes. Empty: as the broker reports."""
     bytes_in_per_s: int | None = None
-    """Network in, bytes per second."""
+    """Inbound network capacity of the broker, in bytes/s."""
     bytes_out_per_s: int | None = None
-    """Network out, bytes per second."""
+    """Outbound network capacity of the broker, in bytes/s."""
     cpu: float | None = None
-    """CPU in units that only need to compare between brokers, for example cores."""
+    """CPU capacity of the broker, for example its cores. The unit is free, but the same for all brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,44 +40,46 @@ class PlannerPolicy:
     """The knobs of the planner."""
 
     band: float = 0.08
-    """How far from its fair share a broker may be after a plan, as a fraction of that share."""
+    """Maximum distance of a broker from its share after a plan, as a fraction of that share."""
     bands: Mapping[str, float] = field(default_factory=dict)
-    """Band by resource (``disk``, ``bytes-in``, ``bytes-out``, ``cpu``, ``replicas``, ``preferred-leaders``) where it differs from ``band``.
-    ``leader-bytes``, the bytes on disk that a broker leads, are balanced only where a band for them is set here."""
+    """Bands by resource (`disk`, `bytes-in`, `bytes-out`, `cpu`, `replicas`, `preferred-leaders`) that differ from `balance.band`.
+    `leader-bytes`, the bytes on disk that a broker leads, is balanced only where it has a band here."""
     trigger: float = 0.10
-    """A cluster whose every broker is within this fraction of its share is left alone; wider than ``band`` so that small
-    drift after a plan does not call for the next one.  Below ``band`` it counts as ``band``."""
+    """No plan is made while every broker is within this fraction of its share. It is wider than `balance.band`, so that a small drift after
+    a plan does not cause the next one; a value below `balance.band` counts as `balance.band`."""
     slack_bytes: int = 1 << 20
-    """Bytes by which disk may differ after a plan whatever the band says, and before the next by as much more as ``trigger`` is
-    wider than ``band`` (at most twice): on a nearly empty cluster nothing is worth moving."""
+    """Bytes by which a broker may always differ from its share of disk after a plan, whatever `balance.band` says: on a nearly empty
+    cluster nothing is worth moving. Before the next plan it is this times `balance.trigger` / `balance.band`, at most twice."""
     disk_limit: float = 0.90
-    """The share of a broker's disk that a plan may fill, counting what arrives beside what has not left yet."""
+    """Maximum share of a broker's disk that a plan fills, as a fraction; replicas that arrive and those that have not left yet both
+    count."""
     at_once: bool = field(default=False, metadata={"command_only": True})
     """All moves fit beside each other, for a tool that starts them together; otherwise some may wait for room that others free."""
     max_bytes: int | None = None
-    """Most bytes to copy; None sets no limit.  The plan is the best balance within this limit."""
+    """Maximum number of bytes that a plan copies; the plan is the best balance within this limit. Empty: no limit."""
     max_moves: int | None = None
-    """Most replicas to copy; None sets no limit."""
+    """Maximum number of replicas that a plan copies. Empty: no limit."""
     cordoned: frozenset[int] = frozenset()
-    """Brokers that take no new replica; what they hold may stay or go."""
+    """Brokers that receive no new replica; what they hold may stay or move away."""
     draining: frozenset[int] = frozenset()
-    """Brokers that every plan balance empties."""
+    """Brokers that every `balance` plan empties."""
     demoted: frozenset[int] = frozenset()
     """Brokers that must not be preferred leaders."""
     replicas_below_min_isr: bool = field(default=False, metadata={"command_only": True})
     """`balance`, `expand` and `racks` copy partitions with fewer replicas than ``min.insync.replicas`` as well, though brokers
     refuse writes with ``acks=all`` meanwhile; by `execution.replicas_below_min_isr` in a daemon."""
     pinned_topics: str | None = None
-    """Topics (regular expression, whole name) that no plan touches; their load still counts."""
+    """Topics (regular expression on the whole name) that no plan changes; their load still counts."""
     topic_rules: tuple[TopicRule, ...] = ()
-    """Rules that some topics have for themselves: on which brokers they may be and led, how many replicas a broker may hold.
-    Where one is broken today, `balance` and `racks` repair it before anything else; no plan ever breaks one."""
+    """Rules for single topics: which brokers may hold or lead them, and how many of their replicas a broker may hold. Where a rule is
+    broken today, `balance` and `racks` repair it before anything else; no plan ever breaks one."""
     capacities: Mapping[int, Capacity] = field(default_factory=dict)
-    """Capacity by broker id where brokers differ; those not named are alike (disk: as their log dirs say)."""
+    """Capacity by broker id where brokers differ. Brokers that are not named are alike; their disk is as their log dirs report."""
     cross_rack: CrossRackPolicy = field(default_factory=CrossRackPolicy)
-    """Traffic between racks, which clouds bill: where clients are, what it costs, and whether leaders are placed for less of it."""
+    """Traffic between racks, which clouds charge for: where clients are, what the traffic costs, and whether leaders are placed for less of
+    it."""
     prove: bool = True
-    """Compute the best lower bound that is affordable; False keeps the crude disk bound, which costs nothing."""
+    """True computes the best lower bound that is affordable. False computes only the crude one for disk, which costs nothing."""
 
     def __post_init__(self) -> None:
         for name, value in (("band", self.band), ("trigger", self.trigger), *self.bands.items()):

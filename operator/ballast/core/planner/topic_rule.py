@@ -17,24 +17,27 @@ class TopicRule:
     """Where the replicas and the leaders of some topics may be."""
 
     topics: str
-    """The topics it holds for: a regular expression on the whole name."""
+    """The topics of the rule: a regular expression on the whole name."""
     brokers: frozenset[int] | None = None
-    """The only brokers that may hold their replicas; None allows every broker."""
+    """The only brokers that may hold replicas of these topics. Not set: every broker."""
     not_brokers: frozenset[int] = frozenset()
-    """Brokers that may not hold their replicas."""
+    """Brokers that may not hold replicas of these topics."""
     leader_brokers: frozenset[int] | None = None
-    """The only brokers that may be their preferred leaders, beside those in `leader_racks`; None allows every broker."""
+    """The only brokers that may be preferred leaders of these topics, beside those in `leader_racks`. Not set: every broker, unless
+    `leader_racks` is set."""
     leader_racks: frozenset[str] | None = None
-    """The only racks whose brokers may be their preferred leaders, beside `leader_brokers`; None allows every rack."""
+    """The only racks whose brokers may be preferred leaders of these topics, beside `leader_brokers`. Not set: every rack, unless
+    `leader_brokers` is set."""
     most_per_broker: int | None = None
-    """Most replicas of each of these topics that one broker may hold; None sets no limit."""
+    """Maximum number of replicas of each of these topics that one broker holds. Empty: no limit."""
     spread_evenly: bool = False
-    """No broker holds more replicas of a topic than an even spread over the brokers that may hold it takes, rounded up."""
+    """True spreads the replicas of each topic evenly over the brokers that may hold it: none holds more than their average, rounded up."""
     ignore_racks: bool = False
-    """Their replicas may share racks though there are enough of them."""
+    """True allows replicas of one partition in the same rack though there are enough racks."""
     kafka_placement: bool = False
-    """Their lists follow Kafka's classic algorithm from where partition 0 is: the daemon repairs them, and no balancing moves them.
-    A repair that puts a topic on other brokers than before (one was added or cordoned) always waits for approval."""
+    """True keeps the replica lists as Kafka's classic algorithm places them, starting from where partition 0 is: the daemon repairs them,
+    and no balancing moves them. A repair that puts a topic on other brokers than before (one was added or cordoned) always waits for
+    approval."""
 
     def __post_init__(self) -> None:
         check_regex(self.topics, "a topic rule")

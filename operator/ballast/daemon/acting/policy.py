@@ -1,6 +1,6 @@
 """What the daemon may do, and when: the knobs of this room.
 
-Every field's docstring is its documentation; the reference page is generated from it.  Nothing here acts.
+Every field's docstring is its documentation and stands alone; the reference page is generated from it.  Nothing here acts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ActionKind(StrEnum):
 
 
 class ControllerRebalance(StrEnum):
-    """What to do while the controller holds preferred elections by itself."""
+    """What Ballast does while the controller holds preferred elections by itself."""
 
     WAIT = "wait"
     ACT = "act"
@@ -58,7 +58,7 @@ class Window:
     opens: str
     """When the window opens, as a cron expression of five fields, for example `0 1 * * 1-5`."""
     lasts_minutes: Annotated[int, Gt(0)]
-    """How long it stays open, in minutes. A batch that started inside may finish after it closed."""
+    """How long the window stays open, in minutes. A batch that started inside may finish after it closed."""
     timezone: str = "UTC"
     """The IANA time zone that the cron expression is read in, for example `Europe/Berlin`."""
 
@@ -81,14 +81,14 @@ class ActionPolicy:
     """One kind of action: whether, when and how often."""
 
     mode: Mode | None = None
-    """`observe`, `approve` or `auto` for this kind of action alone. Empty takes the daemon's `mode`."""
+    """`observe`, `approve` or `auto` for this kind of action alone. Empty: as `mode` of the daemon."""
     windows: tuple[Window, ...] = ()
-    """Times in which this action may start. Empty means at any time."""
+    """Times in which this kind of action may start. Empty: any time."""
     per_day: Annotated[int, Gt(0)] | None = None
-    """Most starts in a calendar day (UTC); it survives restarts. Empty means no cap."""
+    """Maximum number of starts in a calendar day (UTC); it survives restarts. Empty: no limit."""
     cool_down_s: NonNegativeSeconds = 0.0
-    """Least time between the end of one and the start of the next that Ballast begins by itself, in seconds. A plan that a person
-    approved does not wait for it."""
+    """Minimum time between the end of one action of this kind and the start of the next, in seconds. A plan that a person approved does not
+    wait for it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,22 +116,21 @@ class LeaderPolicy:
     """Leader imbalance: when a broker counts as imbalanced, and how soon it is put right."""
 
     imbalance_percentage: Percent | None = None
-    """Kafka's `leader.imbalance.per.broker.percentage`: of the partitions that prefer a broker, the share in
-    percent that it does not lead, above which (strictly) the broker is imbalanced. Empty means the cluster's own value
-    where ZooKeeper's controller has one, else 10."""
+    """Kafka's `leader.imbalance.per.broker.percentage`: a broker is imbalanced when it does not lead more than this percentage of the
+    partitions whose preferred leader it is. Empty: the value of ZooKeeper's controller where the cluster has one, else 10."""
     check_interval_s: Seconds | None = None
-    """Kafka's `leader.imbalance.check.interval.seconds`: time between two checks, in seconds. Empty means the cluster's
-    own value where ZooKeeper's controller has one, else 300."""
+    """Kafka's `leader.imbalance.check.interval.seconds`: time between two checks of leader imbalance, in seconds. Empty: the value of
+    ZooKeeper's controller where the cluster has one, else 300."""
     auto: bool = False
     """Kafka's `auto.leader.rebalance.enable`, here for Ballast itself: true lets it run elections by itself
     (`actions.elections.mode: auto`). Kafka's default is true, Ballast's is false."""
     recovered_percentage: Percent | None = None
-    """Once imbalanced, a broker counts as imbalanced until its share is at or below this, in percent.
-    Empty means half of the percentage above; never more than that percentage."""
+    """An imbalanced broker stays imbalanced until its percentage is at or below this. It must not be above `leaders.imbalance_percentage`.
+    Empty: half of that percentage."""
     with_controller_rebalance: ControllerRebalance = ControllerRebalance.WAIT
-    """While the controller runs elections by itself (`auto.leader.rebalance.enable` on the brokers, Kafka's default):
-    `wait` leaves it one of its own check intervals and elects only what it left over, `act` does not care,
-    `disable` leaves elections to it."""
+    """While the controller runs elections by itself (`auto.leader.rebalance.enable` on the brokers, Kafka's default): `wait` leaves it one
+    of its own check intervals and elects only what is still imbalanced after it, `act` elects without waiting for the controller, `disable`
+    leaves elections to the controller."""
 
     def __post_init__(self) -> None:
         given = self.imbalance_percentage
@@ -147,41 +146,43 @@ class LeaderPolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Intervals:
-    """How often the daemon looks; all in seconds."""
+    """Time between two checks of each kind, in seconds."""
 
     observe_s: Seconds = 15.0
-    """Between two readings of the cluster's metadata."""
+    """Time between two readings of the cluster's metadata, in seconds."""
     log_dirs_s: Seconds = 60.0
-    """Between two readings of replica sizes and configs, which cost the brokers more than metadata does."""
+    """Time between two readings of replica sizes and configs, in seconds; they cost the brokers more than metadata does."""
     balance_s: Seconds = 3600.0
-    """Between two checks of whether the load is balanced."""
+    """Time between two checks of whether the load is balanced, in seconds."""
     repair_s: Seconds = 60.0
-    """Between two checks for down brokers and broken racks."""
+    """Time between two checks for brokers that are down and for replicas that share a rack, in seconds."""
     act_s: Seconds = 5.0
-    """Between two looks at whether a plan that exists may start by now."""
+    """Time between two checks of whether a plan that waits may start, in seconds."""
     journal_s: Seconds = 30.0
-    """Between two readings of the journal's history."""
+    """Time between two readings of the journal's history, in seconds."""
     lock_s: Seconds = 3.0
-    """Between two renewals of the lock, or a standby's attempts to get it."""
+    """Time between two renewals of the lock, or between two attempts of a standby to get it, in seconds."""
     requests_s: Seconds = 2.0
-    """Between two looks for requests from people and other processes."""
+    """Time between two checks for requests from people and other processes, in seconds."""
     settings_s: Seconds = 5.0
-    """Between two looks at whether the settings file changed."""
+    """Time between two checks of whether the settings file changed, in seconds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Caution:
-    """When nothing is started."""
+    """Conditions under which nothing is started."""
 
     down_broker_grace_s: NonNegativeSeconds = 1800.0
-    """How long a broker must have been down, or a log dir of a live one failed, before its replicas are rebuilt elsewhere, in seconds."""
+    """How long a broker must have been down, or a log dir of a live broker failed, before its replicas are rebuilt elsewhere, in
+    seconds."""
     membership_cool_down_s: NonNegativeSeconds = 300.0
-    """How long after a broker came, left or returned nothing is improved, in seconds. Replicas must also be in sync. For as long no broker
-    is rebuilt after another of its rack came up, since the rest of the rack usually follows; each of them counts once while it is gone."""
+    """After a broker joins, leaves or returns, no balancing starts for this long, in seconds: no election, replica list change or move that
+    balances the load. Nor does any while replicas are out of sync. Repair of a rack also waits this long after each of its brokers returns,
+    once for each broker. A repair that a person approved does not wait."""
     ignore_others: tuple[str, ...] = ()
     """Other balancers that do not keep Ballast from acting: `cruise-control`, `confluent-balancer`."""
     max_reading_age_s: Seconds = 120.0
-    """Oldest reading of the cluster that a decision may rest on, in seconds."""
+    """Maximum age of the reading of the cluster that a decision uses, in seconds."""
 
     def __post_init__(self) -> None:
         unknown = set(self.ignore_others) - IGNORABLE
@@ -191,29 +192,30 @@ class Caution:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RepairPolicy:
-    """How far repair goes by itself. Beyond any of these bounds a plan waits for approval, also in mode `auto`."""
+    """Limits of automatic repair. Beyond any of them a plan waits for approval, also in mode `auto`."""
 
     whole_racks: bool = False
-    """True lets repair begin by itself also while no broker of a rack of several is up: most often a rack returns as a whole. Replicas of one
-    partition never share a rack for it where each had its own: those wait for the rack, or for `ballast plan evacuate`."""
+    """True starts a repair without approval also while every broker of a rack with several brokers is down; most often such a rack returns
+    as a whole. A repair never puts two replicas of a partition into one rack where each had its own: such replicas wait for the rack, or
+    for `ballast plan evacuate`."""
     max_racks: Annotated[int, Ge(0)] = 1
-    """In how many racks brokers may be down or have a failed log dir."""
+    """Maximum number of racks with brokers that are down or have a failed log dir. Beyond it a repair waits for approval."""
     max_brokers_share: Annotated[float, Interval(gt=0, le=1)] = 0.1
-    """Which share of the brokers may be down or have a failed log dir, as a fraction, those within their grace counted; one broker always may."""
+    """Maximum share of the brokers that are down or have a failed log dir, as a fraction; those within `caution.down_broker_grace_s` count.
+    Beyond it a repair waits for approval. One broker is always allowed."""
     max_bytes: Annotated[int, Gt(0)] | None = 1 << 40
-    """Most bytes that one repair copies (1 TiB). Empty sets no bound."""
+    """Maximum number of bytes that one repair copies without approval; the default is 1 TiB. Empty: no limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StopPolicy:
-    """What SIGTERM does."""
+    """What the daemon does at SIGTERM."""
 
     grace_s: Seconds = 25.0
-    """Time from SIGTERM until the process is gone, in seconds; keep it below the pod's
-    `terminationGracePeriodSeconds`."""
+    """Maximum time from SIGTERM until the process has ended, in seconds; keep it below the pod's `terminationGracePeriodSeconds`."""
     wait_for_moves: bool = False
-    """True waits, within `grace_s`, for moves in progress to finish. False leaves them, with their throttles, to the
-    process that starts next."""
+    """True waits, within `stop.grace_s`, for moves in progress to finish. False leaves them, with their throttles, to the process that
+    starts next."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,23 +225,25 @@ class WebPolicy:
     host: str = "127.0.0.1"
     """Address to listen on; `0.0.0.0` inside a pod."""
     port: Annotated[int, Interval(ge=0, le=65535)] = 8080
-    """Port to listen on; 0 takes a free one and logs it."""
+    """Port to listen on; 0 uses a free one and logs it."""
     probes_port: Annotated[int, Interval(ge=0, le=65535)] | None = None
-    """A port of their own for probes and metrics, so that nothing that happens to the page holds them up; the chart sets it.
-    Empty serves them on `port` alone."""
+    """A separate port for probes and metrics, so that load on the page does not delay them; the chart sets it. Empty: they are on
+    `web.port` alone."""
     hosts: tuple[str, ...] = ()
-    """Names under which the page may be asked for, as browsers and proxies give them in the Host header. Addresses, `localhost`,
-    names without a dot and of Kubernetes Services (`….svc`) always are; another name is refused, so that no foreign site can read the page through a browser."""
+    """Host names of the page, as browsers and proxies send them in the Host header. Addresses, `localhost`, names without a dot and names
+    of Kubernetes Services (`….svc`) are always accepted; any other name is refused, so that no foreign site can read the page through a
+    browser."""
     tls_certificate: Path | None = None
-    """A PEM file with the certificate chain of the page; with `tls_key` the page speaks TLS. A renewed one is used without a restart."""
+    """A PEM file with the certificate chain of the page; with `web.tls_key` the page uses TLS. A renewed certificate is used without a
+    restart."""
     tls_key: Path | None = None
-    """The PEM file with its private key."""
+    """The PEM file with the private key of `web.tls_certificate`."""
     token_file: Path | None = None
-    """A file with the token that allows pause, resume, approve and cancel, or with a line `NAME ROLE TOKEN` for each person, where
-    the role is `operator` or `viewer` (may not act). It is read at each use, so it may be rotated. Empty makes the page read-only."""
+    """A file with the token that allows pause, resume, approve and cancel, or with a line `NAME ROLE TOKEN` for each person, where the role
+    is `operator` or `viewer` (may not act). It is read at each use, so it may be rotated. Empty: the page is read-only."""
     read_needs_token: bool = False
-    """True asks for a token, a viewer's or an operator's, to read the page and the API, too. Probes and metrics need none: give them
-    `probes_port` and a NetworkPolicy."""
+    """True also asks for a token, a viewer's or an operator's, to read the page and the API. Probes and metrics need none: protect them
+    with `web.probes_port` and a NetworkPolicy."""
     topic_metrics: bool = False
     """True adds metrics per topic (size, under-replicated partitions). Never per partition."""
 
@@ -252,21 +256,21 @@ class WebPolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EventPolicy:
-    """Where news goes beside the log, the metrics and the page."""
+    """Event sinks beside the log, the metrics and the page."""
 
     kubernetes: bool = False
-    """True writes what Ballast did as Kubernetes Events about its own pod, so that `kubectl describe pod` shows it. The
-    pod's ServiceAccount needs the right to create events; the chart gives it with `events.enabled`."""
+    """True writes what Ballast did as Kubernetes Events about its own pod, so that `kubectl describe pod` shows it. The pod's
+    ServiceAccount needs the right to create events; the chart grants it with `events.enabled`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogPolicy:
-    """What the log looks like."""
+    """Format and level of the log."""
 
     format: str = "auto"
-    """`json`, `text`, or `auto`: text on a terminal and JSON elsewhere."""
+    """Format of the log: `json`, `text`, or `auto`: text on a terminal and JSON elsewhere."""
     level: str = "info"
-    """`debug`, `info`, `warning` or `error`."""
+    """Minimum level of logged messages: `debug`, `info`, `warning` or `error`."""
 
     def __post_init__(self) -> None:
         if self.format not in {"auto", "json", "text"}:
@@ -285,22 +289,22 @@ class DaemonPolicy:
     leaders: LeaderPolicy = LeaderPolicy()
     """Leader imbalance."""
     actions: Actions = field(default_factory=Actions)
-    """Per kind of action: mode, windows, caps."""
+    """Mode, windows and limits of each kind of action."""
     intervals: Intervals = Intervals()
-    """How often to look."""
+    """Check intervals."""
     caution: Caution = Caution()
-    """When nothing is started."""
+    """Conditions under which nothing is started."""
     repair: RepairPolicy = RepairPolicy()
-    """How far repair goes by itself."""
+    """Limits of automatic repair."""
     stop: StopPolicy = StopPolicy()
-    """What SIGTERM does."""
+    """What the daemon does at SIGTERM."""
     balance: PlannerPolicy = field(default_factory=PlannerPolicy)
     """The imbalance that is tolerated, and what plans may do."""
     execution: ExecutionPolicy = field(default_factory=ExecutionPolicy)
     """How plans are executed."""
 
     def mode_of(self, kind: ActionKind) -> Mode:
-        """The mode in force for one kind of action."""
+        """The active mode of one kind of action."""
         own = self.actions.of(kind).mode
         if own is not None:
             return own
@@ -316,6 +320,6 @@ class DaemonPolicy:
 
 @dataclass(slots=True)
 class LivePolicy:
-    """The policy in force: the settings check replaces it, all other parts read it anew each time."""
+    """The active policy: the settings check replaces it, all other parts read it each time."""
 
     now: DaemonPolicy

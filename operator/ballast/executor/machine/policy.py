@@ -16,92 +16,103 @@ class ExecutionPolicy:
     """Limits, rates and timeouts of one run."""
 
     throttle: Literal["auto", "none"] | int = "auto"
-    """Replication rate of every broker involved, leader and follower side alike.  ``auto`` starts from what is known and follows
-    what the moves use and how other partitions fare, between the two bounds below; a whole number is a fixed rate in bytes/s;
-    ``none`` copies without a throttle."""
+    """Replication rate of every broker involved, as leader and as follower, in bytes/s. `auto` chooses a start rate for each broker by its
+    network, its traffic and the size of its copies, raises the rate by a quarter while copies use 70 % of it, and halves it when other
+    replicas fall out of sync or further behind; it stays between `auto_floor_bytes_per_s` and `auto_ceiling_bytes_per_s`. A number is a
+    fixed rate; `none` copies without a throttle."""
     throttle_per_broker: Mapping[int, int] = field(default_factory=dict)
-    """Fixed rates in bytes/s for single brokers; they replace ``throttle`` there."""
+    """Fixed rates by broker id, in bytes/s; they replace `throttle` on these brokers."""
     auto_floor_bytes_per_s: int = 1 * MIB
-    """``auto`` never goes under this."""
+    """Minimum rate of `throttle: auto` on each broker."""
     auto_ceiling_bytes_per_s: int = 1024 * MIB
-    """``auto`` never goes over this."""
+    """Maximum rate of `throttle: auto` on each broker, unless producers write more to the partitions that it copies."""
     auto_start_bytes_per_s: int = 8 * MIB
-    """Where no network is stated, ``auto`` starts at half of what a broker carries already, and at least at this."""
+    """Minimum start rate of `throttle: auto` where the network is not known (`network_bytes_per_s`). A broker starts at half of the traffic
+    that it already carries where that is more."""
     auto_small_bytes_per_s: int = 32 * MIB
-    """``auto`` starts a broker that is done within ``auto_small_s`` at this rate at no less than this rate."""
+    """Minimum start rate of `throttle: auto` for a broker whose whole copy takes at most `auto_small_s` at this rate."""
     auto_small_s: float = 8.0
-    """How long a broker may copy at ``auto_small_bytes_per_s`` for its part of a run to count as small."""
+    """Maximum time that a broker's whole copy takes at `auto_small_bytes_per_s` for that rate to be its minimum start rate, in seconds."""
     network_bytes_per_s: int | None = None
-    """What each broker's network carries in each direction; ``auto`` starts at half of what is left of it and never
-    goes over that.  None: nothing is assumed of the network."""
+    """Network capacity of each broker in each direction, in bytes/s. `throttle: auto` starts at half of what other traffic leaves of it
+    (`network_share`), and does not exceed what is left. Empty: the capacity is not known."""
     network_share: float = 0.8
-    """Share of that network that ``auto`` lets moves and all other traffic fill together."""
+    """Maximum share of `network_bytes_per_s` that moves and all other traffic fill together with `throttle: auto`, as a fraction."""
     log_dir_throttle_bytes_per_s: int | None = None
-    """Rate for copies between log dirs of one broker; None leaves the broker's setting alone."""
+    """Rate of copies between log dirs of one broker, in bytes/s. Empty: the broker's own setting is not changed."""
     raise_throttle: bool = False
-    """Raise a throttle that is below the inbound rate of the moving partitions, instead of refusing it."""
+    """True raises a throttle that is below the inbound rate of the moving partitions. False refuses it."""
     keep_existing_rates: bool = False
-    """Leave rates that another process or person set on a broker as they are (the stock tool's ``--preserve-throttles``)."""
+    """True leaves rates that another process or user set on a broker as they are (`--preserve-throttles` of
+    `kafka-reassign-partitions`)."""
     override_rates_of_others: bool = False
-    """Set this run's rates also where throttled foreign reassignments are in progress (the stock tool's ``--additional``);
-    otherwise moves that need such a broker wait until those have ended, repairs excepted."""
+    """True sets this run's rates also on brokers of throttled foreign reassignments in progress (`--additional` of
+    `kafka-reassign-partitions`). With false, moves that need such a broker wait until these reassignments have ended; repairs do not
+    wait."""
     moves_in_per_broker: int = 5
-    """Replicas that one broker may be receiving at a time."""
+    """Maximum number of replicas that one broker receives at a time."""
     moves_out_per_broker: int = 10
-    """Moving partitions that one broker may be the source (leader) of at a time."""
+    """Maximum number of moving partitions that one broker is the source (leader) of at a time."""
     moves_in_cluster: int = 200
-    """Moves in progress in the whole cluster."""
+    """Maximum number of moves in progress in the whole cluster."""
     bytes_in_flight: int | None = None
-    """Bytes still to be copied by the moves in progress; None does not bound them. One move may always run."""
+    """Maximum number of bytes that the moves in progress still have to copy. One move is always allowed. Empty: no limit."""
     no_copy_batch: int = 1000
-    """Moves that copy nothing (replica list changes, fewer replicas) submitted together."""
+    """Maximum number of moves submitted together that copy nothing (replica list changes, fewer replicas)."""
     election_batch: int = 500
-    """Elections asked for in one request."""
+    """Maximum number of elections in one request."""
     submit_chunk: int = 1000
-    """Partitions in one AlterPartitionReassignments request; the controller takes at most 10,000 records."""
+    """Maximum number of partitions in one AlterPartitionReassignments request; the controller accepts at most 10,000 records."""
     one_batch_at_a_time: bool = False
-    """Start the next moves only when every one before has ended; clusters with the ZooKeeper admin znode need it."""
+    """True starts the next moves only when all moves before have ended. It is always so on clusters without AlterPartitionReassignments,
+    which reassign through the ZooKeeper znode `/admin/reassign_partitions`."""
     batch_json_bytes: int = 900_000
-    """In that mode, the size of the batch as Kafka's JSON: one znode holds it, and znodes end at 1 MiB."""
+    """Maximum size of a batch as Kafka's JSON with `one_batch_at_a_time`, in bytes: one znode holds the batch, and a znode has at most 1
+    MiB."""
     poll_s: float = 1.0
-    """Time between looks at the moves in progress."""
+    """Time between two readings of the moves in progress, in seconds."""
     progress_s: float = 5.0
-    """Time between readings of log dirs (bytes copied) while something moves."""
+    """Time between two readings of log dirs (bytes copied) while data moves, in seconds."""
     guard_s: float = 10.0
-    """Oldest whole-cluster reading that a guard may judge by."""
+    """Maximum age of the reading of the whole cluster that guards use, in seconds; ten times as long as the reading took where that is
+    more."""
     submit_grace_s: float = 15.0
-    """How long a submitted move may be absent from the cluster's list before it counts as not taken."""
+    """How long a submitted move may be absent from the controller's list of reassignments before it counts as not accepted, in seconds."""
     stall_after_s: float = 60.0
-    """A move that copied nothing for this long is stalled."""
+    """A move that copied nothing for this long is stalled, in seconds."""
     stall_minimum_s: float = 300.0
-    """A move has at least this long for each tenth of its bytes before it counts as stalled, however small it is."""
+    """Minimum time for each 10 % of a move's bytes before the move is stalled by `stall_factor`, in seconds, however small it is."""
     stall_factor: float = 4.0
-    """Beyond that, how many times as long as its share of the throttle needs for a tenth of its bytes."""
+    """A move is stalled when 10 % of its bytes takes more than this multiple of the time expected at its share of the throttle, and more
+    than `stall_minimum_s`."""
     least_bytes_per_s: int = 1 * MIB
-    """What a move is expected to copy where no throttle is set."""
+    """Rate that `stall_factor` expects of a move where no throttle is set, in bytes/s."""
     cancel_stalled_after_s: float | None = None
-    """Cancel a move that has been stalled for this long (it ends as timed-out, the rest goes on); None keeps it, waits, and
-    keeps saying why."""
+    """Cancel a move that has been stalled for this long, in seconds: it ends as `timed-out`, and other moves continue. Empty: it is not
+    cancelled, and the run waits and reports the cause."""
     guard_timeout_s: float | None = None
-    """Give up when nothing moves and every waiting move has been refused for this long; None never does."""
+    """End the run when nothing moves and guards have refused every waiting move for this long, in seconds. Empty: the daemon waits without
+    limit, commands wait for 300 s."""
     disk_reserve_share: float = 0.05
-    """Share of a log dir's total size that a move must leave free."""
+    """Minimum share of a log dir's total size that stays free when a replica is moved there, as a fraction."""
     max_attempts: int = 4
-    """Submissions (and elections, and throttle settings) per partition before it ends as failed."""
+    """Maximum number of submissions (and of elections, and of throttle settings) for each partition before it ends as failed."""
     measure_s: float = 2.0
-    """How long the inbound rate of the moving partitions is measured before a throttled run begins; 0 trusts the rate."""
+    """How long the inbound rate of the moving partitions is measured before a throttled run starts, in seconds. With 0 nothing is measured,
+    and the throttle is not checked against it."""
     guard_under_replicated_neighbours: bool = True
-    """Hold moves while another partition on a broker they touch is under-replicated."""
+    """True holds moves back while another partition on a broker they touch is under-replicated."""
 
     unknown_disk_space: Literal["refuse", "allow"] = "refuse"
-    """A broker whose free space is not known, though the cluster's brokers report it, gets no replicas, and a partition whose size no
-    broker reports is not copied; or both are trusted to fit."""
+    """Whether data is copied where disk space is not known. `refuse` copies no replicas to a broker whose free space is not known, though
+    the cluster's brokers report it, and does not copy a partition whose size no broker reports. `allow` copies both."""
     replicas_below_min_isr: Literal["refuse", "allow"] = "refuse"
-    """A partition with fewer replicas than `min.insync.replicas`, all in sync, takes writes with `acks=all`, and refuses them while a
-    replica is added to it: it is not copied, and automatic plans leave it in place; or it is copied all the same."""
+    """Whether partitions with fewer replicas than `min.insync.replicas` are copied. While all their replicas are in sync they accept writes
+    with `acks=all`, but not while a replica is added. `refuse` does not copy them, and automatic plans leave them in place; `allow` copies
+    them."""
     replication_factor_change: Literal["allow", "refuse"] = field(default="allow", metadata={"command_only": True})
-    """Whether moves may change how many replicas a partition has; `refuse` lets the cluster refuse those that would (the stock tool's
-    ``--disallow-replication-factor-change``, KIP-860)."""
+    """Whether moves may change how many replicas a partition has; `refuse` lets the cluster refuse those that would
+    (`--disallow-replication-factor-change` of `kafka-reassign-partitions`, KIP-860)."""
     journal_lost: Literal["finish", "leave"] = field(default="finish", metadata={"command_only": True})
     """When the journal is deleted, made again or cut off while a run goes on: `finish` makes it again from memory and goes on;
     `leave` begins nothing more, puts throttles back that no move in progress needs, and prints commands for the others. A daemon

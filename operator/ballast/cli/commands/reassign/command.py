@@ -144,8 +144,8 @@ def _file(**about: Any) -> Any:
     "--throttle",
     type=int,
     metavar="BYTES/S",
-    help="The movement of partitions between brokers will be throttled to this value (bytes/sec); -1 is --no-throttle.  [default: chosen from what is known of the cluster, and "
-    "followed while the moves run]",
+    help="The movement of partitions between brokers will be throttled to this value (bytes/sec); -1 is --no-throttle.  [default: for each broker by its traffic "
+    "and the size of its copies, raised while it is used, and halved when other replicas fall behind]",
 )
 @click.option(
     "--no-throttle",

@@ -19,11 +19,13 @@ class ClientRacks:
     """In which racks the clients of some topics are."""
 
     topics: str
-    """The topics it holds for: a regular expression on the whole name. Of several that match a topic the first counts."""
+    """The topics of the entry: a regular expression on the whole name. Where several entries match a topic, the first one counts."""
     producers: Mapping[str, float] = field(default_factory=dict)
-    """By rack, the share of what producers write that comes from there; together 1. Empty: evenly from the racks of the brokers."""
+    """By rack, the share of the bytes that producers in that rack write; the shares add up to 1. Empty: evenly from the racks of the
+    brokers."""
     consumers: Mapping[str, float] = field(default_factory=dict)
-    """By rack, the share of what consumers read that goes there; together 1. Empty: evenly to the racks of the brokers."""
+    """By rack, the share of the bytes that consumers in that rack read; the shares add up to 1. Empty: evenly to the racks of the
+    brokers."""
 
     def __post_init__(self) -> None:
         check_regex(self.topics, "cross_rack.clients")
@@ -60,18 +62,18 @@ class CrossRackPolicy:
     """Traffic between racks: what it costs, and whether leaders are placed for less of it."""
 
     leaders: bool = False
-    """`plan balance` and `plan leaders`, and the daemon, lead partitions where less traffic crosses racks, within ranges that are met.
+    """True makes `plan balance`, `plan leaders` and the daemon choose leaders for less traffic between racks, within ranges that are met.
     No data moves for it."""
     least_saving_bytes_per_s: int = LEAST_SAVING
-    """Bytes per second that each change of leader must save at least; less is not worth it. 10000 is 0.8 GiB a day."""
+    """Minimum bytes/s that each change of leader saves. The default, 10000, is 0.8 GiB a day."""
     price_per_gib: float | None = None
-    """The price of one GiB (2^30 bytes) from one rack to another, both directions' charges together; empty shows bytes alone."""
+    """The price of one GiB (2^30 bytes) from one rack to another, the charges of both directions together. Empty: only bytes are shown."""
     currency: str = ""
-    """What the price is in, such as `USD`: shown beside amounts."""
+    """The currency of `price_per_gib`, such as `USD`: shown beside amounts."""
     nearest_replica: bool | None = None
-    """Consumers fetch from a replica in their own rack (`client.rack`). Empty goes by the brokers' `replica.selector.class`."""
+    """True when consumers fetch from a replica in their own rack (`client.rack`). Empty: by the brokers' `replica.selector.class`."""
     clients: tuple[ClientRacks, ...] = ()
-    """In which racks the producers and the consumers of topics are; of topics without an entry, evenly in every rack."""
+    """In which racks the producers and the consumers of topics are. Clients of topics without an entry are evenly in every rack."""
 
     def __post_init__(self) -> None:
         if self.least_saving_bytes_per_s < 1:
