@@ -1,4 +1,4 @@
-"""The lock check: become the cluster's one writer, stay it, or stand by warm.
+"""The lock check: become the cluster's one writer, stay it, or be a hot standby.
 
 It runs on a loop of its own, so that a slow reading of the cluster never lets the lease run out.  A standby waits inside
 the journal's ``acquire``, which takes the lock the moment its holder releases it or has been silent for a whole lease.
