@@ -25,7 +25,7 @@ _HEAD = """\
 
 This page is generated (`ballast config reference`) from the docstrings beside the settings; edit those.
 
-One YAML file, given as `ballast daemon --config FILE`, and environment variables, which win over it:
+One YAML file, given as `ballast daemon --config FILE`, and environment variables, which override it:
 `leaders.imbalance_percentage` is `BALLAST__LEADERS__IMBALANCE_PERCENTAGE`. In the file, sections nest or are written with
 dots; Kafka's own names work where Kafka has one. An unknown name is refused with the nearest known one. The default `—` is
 empty: the setting is not set. `ballast config check FILE` prints the active settings. Changes are picked up while the daemon

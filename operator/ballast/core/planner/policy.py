@@ -71,7 +71,7 @@ class PlannerPolicy:
     pinned_topics: str | None = None
     """Topics (regular expression on the whole name) that no plan changes; their load still counts."""
     topic_rules: tuple[TopicRule, ...] = ()
-    """Rules for single topics: which brokers may hold or lead them, and how many of their replicas a broker may hold. Where a rule is
+    """Rules for some topics: which brokers may hold or lead them, and how many of their replicas a broker may hold. Where a rule is
     broken today, `balance` and `racks` repair it before anything else; no plan ever breaks one."""
     capacities: Mapping[int, Capacity] = field(default_factory=dict)
     """Capacity by broker id where brokers differ. Brokers that are not named are alike; their disk is as their log dirs report."""

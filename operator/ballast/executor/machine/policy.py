@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionPolicy:
-    """Limits, rates and timeouts of one run."""
+    """Limits, rates and timeouts of one run; each docstring stands alone."""
 
     throttle: Literal["auto", "none"] | int = "auto"
     """Replication rate of every broker involved, as leader and as follower, in bytes/s. `auto` chooses a start rate for each broker by its
@@ -23,9 +23,9 @@ class ExecutionPolicy:
     throttle_per_broker: Mapping[int, int] = field(default_factory=dict)
     """Fixed rates by broker id, in bytes/s; they replace `throttle` on these brokers."""
     auto_floor_bytes_per_s: int = 1 * MIB
-    """Minimum rate of `throttle: auto` on each broker."""
+    """Minimum rate of `throttle: auto` on each broker, in bytes/s."""
     auto_ceiling_bytes_per_s: int = 1024 * MIB
-    """Maximum rate of `throttle: auto` on each broker, unless producers write more to the partitions that it copies."""
+    """Maximum rate of `throttle: auto` on each broker, in bytes/s, unless producers write more to the partitions that it copies."""
     auto_start_bytes_per_s: int = 8 * MIB
     """Minimum start rate of `throttle: auto` where the network is not known (`network_bytes_per_s`). A broker starts at half of the traffic
     that it already carries where that is more."""
@@ -136,7 +136,7 @@ class ExecutionPolicy:
             raise UsageError("network_bytes_per_s is above 0, and network_share above 0 and at most 1.")
         counts = (self.moves_in_per_broker, self.moves_out_per_broker, self.moves_in_cluster)
         if min(counts) < 1 or min(self.no_copy_batch, self.election_batch, self.submit_chunk, self.max_attempts) < 1:
-            raise UsageError("Batch sizes and caps are at least 1.")
+            raise UsageError("Batch sizes and limits are at least 1.")
         if self.stall_minimum_s <= 0 or self.stall_factor < 1 or self.least_bytes_per_s < 1:
             raise UsageError(
                 "A move's time must be more than nothing: stall_minimum_s and least_bytes_per_s above 0, stall_factor at least 1."
