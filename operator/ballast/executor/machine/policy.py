@@ -41,7 +41,8 @@ class ExecutionPolicy:
     log_dir_throttle_bytes_per_s: int | None = None
     """Rate of copies between log dirs of one broker, in bytes/s. Empty: the broker's own setting is not changed."""
     raise_throttle: bool = False
-    """True raises a throttle that is below the inbound rate of the moving partitions. False refuses it."""
+    """True raises a fixed throttle that is too low for the inbound rate of a moving partition. False refuses the move. `throttle: auto` is
+    always raised, up to its maximum."""
     keep_existing_rates: bool = False
     """True leaves rates that another process or user set on a broker as they are (`--preserve-throttles` of
     `kafka-reassign-partitions`)."""
