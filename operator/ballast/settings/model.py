@@ -110,8 +110,8 @@ class Settings:
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     """Connection to the cluster."""
     mode: Mode = Mode.OBSERVE
-    """`observe` writes nothing to the cluster, not even a journal; `approve` prepares plans that wait for a person; `auto` carries them
-    out. Each kind of action may have its own mode, for example `actions.moves.mode`."""
+    """`observe` writes nothing to the cluster, not even a journal; `approve` prepares plans that wait for a person; `auto` executes
+    them. Each kind of action may have its own mode, for example `actions.moves.mode`."""
     leaders: LeaderPolicy = field(default_factory=LeaderPolicy)
     """Leader imbalance."""
     actions: Actions = field(default_factory=Actions)
