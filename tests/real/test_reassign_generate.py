@@ -127,7 +127,7 @@ def test_list_shows_moves_in_flight_like_the_stock_tool(pair: Pair) -> None:
         proposal = pair.ours("--generate", "--topics-to-move-json-file", file, "--broker-list", "1,2,3")
         assert json.loads(proposal.stdout.splitlines()[1])["partitions"][0]["replicas"] == [3]
         assert "In mid-move and shown as they will be: narrow-0." in proposal.stderr
-        assert "left out, as the stock tool does: broker 3." in proposal.stderr
+        assert "excluded, as kafka-reassign-partitions does: broker 3." in proposal.stderr
     finally:
         pair.opened.cluster.alter_reassignments({name: None})
         pair.sandbox.start_broker(3)

@@ -258,7 +258,7 @@ def settings_reader(
         mistaken = False
         changed = differences(current, before)
         if not changed:
-            same = "The settings file is without a mistake again and says what is in force."
+            same = "The settings file is valid again, and its settings are active."
             return (current.daemon, tuple(flat(current)), same) if mended else None
         later = need_restart(before, current)
         names = ", ".join(f"{name} = {value}" for name, value, _ in changed if name not in later)

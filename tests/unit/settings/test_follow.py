@@ -57,7 +57,7 @@ def test_a_mistake_is_told_once_and_its_end_too(file: Path, look: Look) -> None:
     assert change is not None
     policy, _, sentence = change
     assert policy.leaders.imbalance_percentage == 20
-    assert sentence == "The settings file is without a mistake again and says what is in force."
+    assert sentence == "The settings file is valid again, and its settings are active."
     assert look() is None
 
 
@@ -92,7 +92,7 @@ def test_a_file_that_stays_away_is_told_once_and_its_return_too(file: Path, look
     file.write_text(GOOD)
     change = look()
     assert change is not None
-    assert change[2] == "The settings file is without a mistake again and says what is in force."
+    assert change[2] == "The settings file is valid again, and its settings are active."
 
 
 def test_a_file_that_cannot_be_read_any_more_is_told(file: Path, look: Look) -> None:

@@ -93,7 +93,7 @@ def _warnings(
 ) -> Iterator[str]:
     absent = [b for b in brokers if b not in state.alive]
     if absent:
-        yield f"Not alive and left out, as the stock tool does: broker {', '.join(map(str, absent))}."
+        yield f"Not alive and excluded, as kafka-reassign-partitions does: broker {', '.join(map(str, absent))}."
     cordoned = [b.id for b in _known_brokers(state, brokers) if b.alive and b.cordoned]
     if cordoned:
         yield f"Cordoned and left out, since they take no replicas: broker {', '.join(map(str, cordoned))}."

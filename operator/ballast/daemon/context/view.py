@@ -306,11 +306,11 @@ class View:
     series_problem: str = ""
     """Why points of earlier processes are missing, or new ones are not kept; empty where nothing fails."""
     settings: tuple[tuple[str, str], ...] = ()
-    """The settings in force, as (name, value); no secret is ever among them."""
+    """The active settings, as (name, value); no secret is ever among them."""
     settings_changed: frozenset[str] = frozenset()
     """Names of those that differ from the defaults."""
     settings_problem: str = ""
-    """Why the newest settings file is not in force; empty when it is."""
+    """Why the newest settings file is not active; empty when it is."""
 
 
 ANSWERS_KEPT: Final = 20

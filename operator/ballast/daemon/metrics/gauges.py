@@ -110,7 +110,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_mode",
-        help="1 for the mode in force of each kind of action.",
+        help="1 for the active mode of each kind of action.",
         labels=("action", "mode"),
         samples=lambda v: [
             ((s.action, mode), float(s.mode == mode)) for s in v.permissions for mode in ("observe", "approve", "auto")
@@ -395,7 +395,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_settings_valid",
-        help="1 when the newest settings file is in force, 0 when it has a mistake or cannot be read and the one before stays.",
+        help="1 when the newest settings file is active, 0 when it has a mistake or cannot be read and the one before stays.",
         samples=_one(lambda v: float(not v.settings_problem)),
     ),
     Spec(

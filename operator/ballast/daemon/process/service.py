@@ -205,7 +205,7 @@ class Service:
             change = self.given.settings_changed()
         except BallastError as mistake:
             self.board.publish(settings_problem=str(mistake))
-            sentence = f"The newest settings are not in force: {mistake}"
+            sentence = f"The newest settings are not active: {mistake}"
             self.given.outside.event_sink(ClusterEvent(reason="SettingsInvalid", sentence=sentence, warning=True))
             raise
         if change is None:

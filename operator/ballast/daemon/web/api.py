@@ -47,6 +47,6 @@ def series(view: View) -> DaemonSeries:
 
 
 def settings(view: View) -> DaemonSettings:
-    """The settings in force; secrets are never among them."""
+    """The active settings; secrets are never among them."""
     changed = view.settings_changed
     return DaemonSettings(settings=[Setting(name=n, value=v, changed=n in changed) for n, v in view.settings])

@@ -95,7 +95,7 @@ def test_proposal_leaves_out_who_cannot_take_replicas() -> None:
     found = propose(state, ["t"], [1, 2, 3, 4, 9], algorithm="kraft", rng=JavaRandom(1))
     assert {b for r in found.proposed.values() for b in r} == {1, 2}
     assert found.warnings == (
-        "Not alive and left out, as the stock tool does: broker 4, 9.",
+        "Not alive and excluded, as kafka-reassign-partitions does: broker 4, 9.",
         "Cordoned and left out, since they take no replicas: broker 3.",
     )
 
@@ -115,7 +115,7 @@ def test_drained_brokers_are_left_out_and_named() -> None:
     found = propose(state, ["t"], [0, 1, 2, 3, 4, 5], algorithm="kraft", rng=JavaRandom(1), drained={1, 2, 3, 5, 7})
     assert set(found.proposed.values()) == {(0,)}
     assert found.warnings == (
-        "Not alive and left out, as the stock tool does: broker 5.",
+        "Not alive and excluded, as kafka-reassign-partitions does: broker 5.",
         "Cordoned and left out, since they take no replicas: broker 3, 4.",
         "Drained and left out: broker 1, 2.",
     )

@@ -131,7 +131,7 @@ def _file(**about: Any) -> Any:
     type=click.Choice(["auto", "classic", "kraft"]),
     default="auto",
     show_default=True,
-    help="How --generate places: as the stock tool of the cluster's version does, or by the named algorithm. Not in kafka-reassign-partitions.",
+    help="How --generate places: as kafka-reassign-partitions of the cluster's version does, or by the named algorithm. Not in kafka-reassign-partitions.",
 )
 @click.option("--seed", type=int, help="Repeat a proposal of --generate. Not in kafka-reassign-partitions.")
 @click.option(
@@ -150,7 +150,7 @@ def _file(**about: Any) -> Any:
 @click.option(
     "--no-throttle",
     is_flag=True,
-    help="Let --execute copy at full speed, as the stock tool does where no --throttle is given.",
+    help="Let --execute copy at full speed, as kafka-reassign-partitions does where no --throttle is given.",
 )
 @click.option(
     "--replica-alter-log-dirs-throttle",

@@ -152,11 +152,11 @@ class DaemonStatus(Answer):
     throttles_to_restore: int
     """Throttles that Ballast set and has not yet removed."""
     settings_problem: Text
-    """Why the newest settings are not in force; null when they are."""
+    """Why the newest settings are not active; null when they are."""
 
 
 class Setting(Part):
-    """A setting in force."""
+    """An active setting."""
 
     name: str
     value: str
@@ -165,7 +165,7 @@ class Setting(Part):
 
 
 class DaemonSettings(Answer):
-    """The settings in force; secrets are never among them."""
+    """The active settings; secrets are never among them."""
 
     kind: Literal["DaemonSettings"] = "DaemonSettings"
     settings: list[Setting]
