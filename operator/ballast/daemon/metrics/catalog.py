@@ -31,13 +31,13 @@ COUNTED: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_runs_total",
-        help="Runs that ended while this process looked, by outcome.",
+        help="Runs that ended while this process watched them, by outcome.",
         labels=("outcome",),
         kind="counter",
     ),
     Spec(
         name="ballast_attempts_failed_total",
-        help="Attempts beside the checks that failed and are made again, by work (`run`: executing a run, `charts`: reading or keeping the page's charts) and result: failed or bug.",
+        help="Attempts outside the checks that failed and are retried, by work (`run`: executing a run, `charts`: reading or keeping the charts of the web page) and result: failed or bug.",
         labels=("work", "result"),
         kind="counter",
     ),
@@ -64,11 +64,11 @@ _HEAD: Final = """\
 
 This page is generated (`ballast config reference --page metrics`) from the catalog in `daemon/metrics/catalog.py`.
 
-`GET /metrics` on the daemon's port. Gauges are computed when Prometheus asks, from one consistent view, so that a broker that
-is gone leaves no stale series. There is no series per partition; per topic only with `web.topic_metrics`. Besides these there
+`GET /metrics` on the daemon's port. Gauges are computed at each scrape, from one consistent view, so that a broker that
+no longer exists leaves no stale series. There is no series per partition; per topic only with `web.topic_metrics`. Besides these there
 are the usual `process_*` and `python_gc_*`.
 
-Two replicas report the same cluster. Join with the lock's holder: `… and on (instance) ballast_lock_held == 1`; the recording
+Two Ballast instances report the same cluster. Join with the lock's holder: `… and on (instance) ballast_lock_held == 1`; the recording
 rules in `deploy/prometheus/` do it for the figures that dashboards need.
 
 | metric | kind | labels | meaning |

@@ -130,7 +130,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     Spec(
         name="ballast_lock_held",
         help="1 in the process that holds the cluster's lock, or that needs none because it only observes. Alerts use "
-        "it, so that two replicas do not alert twice.",
+        "it, so that two instances do not alert twice.",
         samples=_one(lambda v: float(v.lock.held or v.role is Role.OBSERVER)),
     ),
     Spec(
@@ -141,7 +141,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_journal_readable",
-        help="1 when the journal could be read last time, and this version can act upon what it holds; absent where there is "
+        help="1 when the last attempt to read the journal succeeded and this version understands its records; absent where there is "
         "none (observe).",
         samples=_one(lambda v: None if v.lock.journal_readable is None else float(v.lock.journal_readable)),
     ),
@@ -150,29 +150,33 @@ GAUGES: Final[tuple[Spec, ...]] = (
         help="Brokers that the cluster or a replica list names.",
         samples=_of_figures(lambda f: len(f.brokers)),
     ),
-    Spec(name="ballast_brokers_alive", help="Brokers that are up.", samples=_of_figures(lambda f: f.alive)),
+    Spec(
+        name="ballast_brokers_alive",
+        help="Brokers that are alive: registered and not fenced.",
+        samples=_of_figures(lambda f: f.alive),
+    ),
     Spec(name="ballast_topics", help="Topics.", samples=_of_figures(lambda f: f.topics)),
     Spec(name="ballast_partitions", help="Partitions.", samples=_of_figures(lambda f: f.partitions)),
     Spec(
         name="ballast_under_replicated_partitions",
-        help="Partitions with fewer replicas in sync than assigned, as kafka-topics --under-replicated-partitions "
+        help="Partitions with fewer in-sync replicas than assigned replicas, as kafka-topics --under-replicated-partitions "
         "counts them.",
         samples=_of_figures(lambda f: f.under_replicated),
     ),
     Spec(
         name="ballast_under_min_isr_partitions",
-        help="Partitions with fewer replicas in sync than brokers ask for (min.insync.replicas, since Kafka 3.7 no more than there are); absent where none is known to be, and "
+        help="Partitions with fewer in-sync replicas than min.insync.replicas requires (since Kafka 3.7 never more than the replication factor); absent where none is known to be, and "
         "`ballast_min_isr_unknown_partitions` is not 0.",
         samples=_of_figures(lambda f: _unless_unknown(f, f.under_min_isr)),
     ),
     Spec(
         name="ballast_at_min_isr_partitions",
-        help="Partitions with exactly as many replicas in sync as brokers ask for; absent as the one above.",
+        help="Partitions with exactly as many in-sync replicas as min.insync.replicas requires; absent as the one above.",
         samples=_of_figures(lambda f: _unless_unknown(f, f.at_min_isr)),
     ),
     Spec(
         name="ballast_min_isr_unknown_partitions",
-        help="Under-replicated partitions of topics whose min.insync.replicas could not be read: they may be under it.",
+        help="Under-replicated partitions of topics whose min.insync.replicas could not be read: they may be under min ISR.",
         samples=_of_figures(lambda f: f.min_isr_unknown),
     ),
     Spec(
@@ -198,7 +202,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_broker_alive",
-        help="1 for a broker that is up.",
+        help="1 for a broker that is alive, 0 for one that is down.",
         labels=("broker",),
         samples=_per_broker("alive"),
     ),
@@ -246,13 +250,13 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_broker_failed_log_dirs",
-        help="Log dirs of this broker that have failed (KAFKA_STORAGE_ERROR); absent where it did not report its log dirs.",
+        help="Offline log dirs of this broker (KAFKA_STORAGE_ERROR); absent where it did not report its log dirs.",
         labels=("broker",),
         samples=_per_broker("failed_log_dirs"),
     ),
     Spec(
         name="ballast_balance_mean",
-        help="Average fair share of a resource over the brokers that share it, in the resource's own unit.",
+        help="Average fair share of a resource over the brokers that take part, in the resource's own unit.",
         labels=("resource",),
         samples=_per_balance(lambda f: (((lv.resource,), lv.mean) for lv in f.ranges)),
     ),
@@ -268,7 +272,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_balance_skew_ratio",
-        help="The largest distance of any broker from its fair share, as a part of that share.",
+        help="The largest distance of any broker from its fair share, as a fraction of that share.",
         labels=("resource",),
         samples=_per_balance(lambda f: (((lv.resource,), lv.skew) for lv in f.ranges)),
     ),
@@ -286,7 +290,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_throttled_topics",
-        help="Topics with a replication throttle list, set by anyone.",
+        help="Topics with leader.replication.throttled.replicas or follower.replication.throttled.replicas, set by anyone.",
         samples=_of_figures(lambda f: len(f.throttles.topics)),
     ),
     Spec(
@@ -312,7 +316,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_requests_unreadable",
-        help="Requests in the journal that this process cannot read (of a newer version, or not Ballast's), and so does not answer; absent where another one answers them.",
+        help="Requests in the journal that this process cannot read (of a newer version, or not Ballast's), and so does not answer; absent where another process answers them.",
         samples=_one(lambda v: v.requests_skipped if v.role is Role.LEADER else None),
     ),
     Spec(
@@ -343,7 +347,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_run_active",
-        help="1 while a run is being executed.",
+        help="1 while a run is in progress.",
         samples=_one(lambda v: float(v.run is not None)),
     ),
     Spec(
@@ -395,7 +399,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_settings_valid",
-        help="1 when the newest settings file is active, 0 when it has a mistake or cannot be read and the one before stays.",
+        help="1 when the newest settings file is active, 0 when it is invalid or cannot be read and the previous settings stay active.",
         samples=_one(lambda v: float(not v.settings_problem)),
     ),
     Spec(
