@@ -123,7 +123,7 @@ class Daemons:
 
     def leaders(self) -> list[Daemon]:
         """Those that say that they act."""
-        return [d for who, d in self.living.items() if who not in self.frozen and d.role == "leader"]
+        return [d for who, d in self.living.items() if who not in self.frozen and d.role == "active"]
 
     def close(self) -> None:
         """End everybody."""

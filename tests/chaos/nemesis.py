@@ -257,7 +257,7 @@ class Nemesis:
 
     def _has_roles(self) -> bool:
         roles = sorted(d.role for d in self.daemons.living.values())
-        return roles == ["leader", "standby"] and self.faults.journal_watched.is_set()
+        return roles == ["active", "standby"] and self.faults.journal_watched.is_set()
 
     def _watch(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.sandbox.inner_server, **CLIENT_TIMEOUTS})

@@ -109,7 +109,7 @@ def test_the_laptop_of_the_compose_file_runs(
     until("ready", ready, ballast, 240)
     status = json.loads(get(f"{page}/api/v1/status")[1])
     assert [b["id"] for b in status["cluster"]["brokers"]] == [1]
-    assert (status["name"], status["role"]) == ("laptop", "observer")
+    assert (status["name"], status["role"]) == ("laptop", "observing")
     assert "ballast_cluster_info{" in get(f"{page}/metrics")[1]
     began = time.monotonic()
     ballast.stop(timeout=grace_s(own))

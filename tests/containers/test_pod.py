@@ -95,7 +95,7 @@ def test_the_pod_runs_as_the_chart_renders_it(
         assert [b["id"] for b in status["cluster"]["brokers"]] == list(kraft.broker_ids)
         assert status["instance"] == "shop-ballast-0"
         assert status["actionsEnabled"] is True
-        assert status["role"] == "observer"
+        assert status["role"] == "observing"
         users = {row[0] for row in container.top(ps_args="-o uid,pid")["Processes"]}
         assert users == {"65532"}
         began = time.monotonic()

@@ -166,7 +166,7 @@ def world(clock: SimClock) -> SimWorld:
 @pytest.fixture
 def context(world: SimWorld, clock: SimClock) -> Rig:
     """A context on simulated time in which nothing has happened yet."""
-    board = Board(View(name="shop", instance="pod-0", started_at_ms=clock.now_ms(), role=Role.OBSERVER))
+    board = Board(View(name="shop", instance="pod-0", started_at_ms=clock.now_ms(), role=Role.OBSERVING))
     return a_rig(SimCluster(world), clock, board, DaemonPolicy())
 
 

@@ -114,7 +114,7 @@ def test_a_leader_shows_the_run_that_it_adopted_from_its_first_moment() -> None:
     context.policy = DaemonPolicy(mode=Mode.AUTO)
     shown = watch(context.board)
     keep_lock(context, holder())
-    first = next(view for view in shown if view.role is Role.LEADER)
+    first = next(view for view in shown if view.role is Role.ACTIVE)
     assert first.lock.held
     assert first.run is not None
     assert first.run.id == "left"
@@ -137,7 +137,7 @@ def test_the_kind_of_a_run_is_kept_from_its_start(context: Rig, world: SimWorld)
 
 def a_scene(world: SimWorld) -> Rig:
     """A daemon that has just begun."""
-    board = Board(View(name="shop", instance="pod-0", started_at_ms=world.clock.now_ms(), role=Role.OBSERVER))
+    board = Board(View(name="shop", instance="pod-0", started_at_ms=world.clock.now_ms(), role=Role.OBSERVING))
     return a_rig(SimCluster(world), world.clock, board, DaemonPolicy())
 
 
@@ -173,7 +173,7 @@ def test_no_daemon_acts_upon_a_journal_with_a_damaged_record(context: Rig, key: 
             keep_lock(context, holder())
         with suppress(UnusableJournal):
             read_journal_view(context)
-    assert Role.LEADER not in {view.role for view in shown}
+    assert Role.ACTIVE not in {view.role for view in shown}
     lock = context.board.view.lock
     assert (lock.held, lock.journal_readable, lock.journal_problem) == (False, False, str(refusal.value))
     assert Metrics(context.board).registry.get_sample_value("ballast_journal_readable") == 0.0
@@ -185,7 +185,7 @@ def test_no_daemon_acts_upon_a_journal_with_a_damaged_record(context: Rig, key: 
     other.append([Record(key, None)])
     other.release()
     keep_lock(context, holder())
-    assert (context.board.view.role, context.board.view.lock.journal_problem) == (Role.LEADER, "")
+    assert (context.board.view.role, context.board.view.lock.journal_problem) == (Role.ACTIVE, "")
     assert context.board.view.lock.journal_readable
 
 
@@ -195,7 +195,7 @@ def test_what_no_daemon_acts_upon_keeps_none_from_acting(context: Rig, key: str,
     with_record(context, key, value)
     keep_lock(context, holder())
     read_journal_view(context)
-    assert context.board.view.role is Role.LEADER
+    assert context.board.view.role is Role.ACTIVE
     assert context.board.view.lock.journal_readable
 
 

@@ -81,7 +81,7 @@ def test_a_start_that_was_not_written_outlives_the_loss_of_the_lock(
     leader.board.set_role(Role.STANDBY)
     assert leader.journal is not None
     leader.journal.release()
-    other = a_rig(leader.cluster, clock, Board(View(role=Role.OBSERVER)), leader.policy)
+    other = a_rig(leader.cluster, clock, Board(View(role=Role.OBSERVING)), leader.policy)
     give_run_controller(other, store)
     keep_lock(other, holder("other"))
     other.parts.runs.note_start(KIND, "run-1" if written else "elsewhere", clock.now_ms())

@@ -67,7 +67,7 @@ def successor(world: SimWorld, clock: SimClock, store: JournalStore, policy: Dae
 def take_over(world: SimWorld, clock: SimClock, store: JournalStore, name: str) -> Rig:
     """One that waits until the lease of the holder, who says nothing more, has lapsed."""
     context = successor(world, clock, store)
-    while context.board.view.role is not Role.LEADER:
+    while context.board.view.role is not Role.ACTIVE:
         keep_lock(context, holder(name))
     return context
 
@@ -76,7 +76,7 @@ def renew(context: Rig, clock: SimClock) -> None:
     """Keep the lock from now on, as the lock loop does, for as long as it is the leader."""
 
     def turn() -> None:
-        if context.board.view.role is Role.LEADER:
+        if context.board.view.role is Role.ACTIVE:
             keep_lock(context, holder("first"))
             clock.at(clock.monotonic_s() + 3, turn)
 
@@ -174,7 +174,7 @@ def test_every_other_process_knows_of_a_drain(
     for _ in range(2):
         read_journal_view(other)
         keep_lock(other, holder("other"))
-    assert other.board.view.role is (Role.OBSERVER if mode is Mode.OBSERVE else Role.STANDBY)
+    assert other.board.view.role is (Role.OBSERVING if mode is Mode.OBSERVE else Role.STANDBY)
     assert [d.broker for d in other.board.view.drains] == [1]
     observe(other)
     check_balance(other)
@@ -197,7 +197,7 @@ def pair(world: SimWorld, clock: SimClock, store: JournalStore) -> tuple[Rig, Ri
     for context in (first, second):
         observe(context)
         check_leaders(context)
-    assert [s.board.view.role for s in (first, second)] == [Role.LEADER, Role.STANDBY]
+    assert [s.board.view.role for s in (first, second)] == [Role.ACTIVE, Role.STANDBY]
     return first, second
 
 
@@ -211,7 +211,7 @@ def test_an_approval_shows_on_the_standby_and_outlasts_the_leader(pair: tuple[Ri
     assert (only_plan(second).approved_by, only_plan(second).pending_approval) == ("Ada", False)
     first.board.set_role(Role.STOPPING)
     keep_lock(second, holder("second"))
-    assert second.board.view.role is Role.LEADER
+    assert second.board.view.role is Role.ACTIVE
     pass_time(world, 400)
     observe(second)
     assert "started, approved by Ada" in check_leaders(second)

@@ -205,7 +205,7 @@ def test_reading_takes_a_token_where_the_settings_say_so(
     caplog.set_level(logging.INFO, "ballast.audit")
     daemon = serve(web=WebPolicy(port=0, token_file=tokens, read_needs_token=True))
     # /healthz is well once both are there, and each has a loop of its own.
-    daemon.until(lambda v: v.figures is not None and v.role is Role.OBSERVER)
+    daemon.until(lambda v: v.figures is not None and v.role is Role.OBSERVING)
     port = daemon.service.web.port
     for path in READ:
         found = [read(port, f"/api/v1/{path}", token) for token in (None, "x" * 20, VIEWER, OPERATOR)]

@@ -47,7 +47,7 @@ def test_the_holder_of_the_lock_makes_it_again(context: Rig, store: JournalStore
     context.clock.sleep(10)
     keep_lock(context, holder())
     assert [r for r in told if r.startswith("Journal")] == ["JournalLost", "JournalRecreated"]
-    assert context.board.view.role is Role.LEADER
+    assert context.board.view.role is Role.ACTIVE
     assert context.board.view.lock.journal_readable
     assert [r.value for r in context.journal.read() if r.key == "kept"] == [{"a": 1}]
     read_journal_view(context)
@@ -72,7 +72,7 @@ def test_nothing_starts_from_a_journal_that_was_begun_again(context: Rig, store:
     context.journal.release()
     context.board.set_role(Role.STANDBY)
     keep_lock(context, holder("after"))
-    assert context.board.view.role is Role.LEADER
+    assert context.board.view.role is Role.ACTIVE
     assert context.board.view.pause is None
     assert told.count("JournalLost") == 1
 
@@ -99,7 +99,7 @@ def test_a_remake_is_brought_to_its_end(
             keep_lock(context, holder())
         assert context.board.view.role is Role.STANDBY
     keep_lock(context, holder())
-    assert context.board.view.role is Role.LEADER
+    assert context.board.view.role is Role.ACTIVE
     assert context.board.view.lock.journal_readable
     assert [r.value for r in context.journal.read() if r.key == "kept"] == [{"a": 1}]
 

@@ -222,7 +222,7 @@ def test_a_decision_that_was_not_written_is_left_to_the_next_holder(
     monkeypatch.undo()
     (asked,) = MemoryJournal(store, clock).requests()
     assert asked.answer is None
-    leader.board.set_role(Role.LEADER)
+    leader.board.set_role(Role.ACTIVE)
     answer_requests(leader)
     assert decisions_in(MemoryJournal(store, clock).read()).pause is not None
 
@@ -256,5 +256,5 @@ def test_a_lock_that_is_lost_is_given_up_for_no_one_when_it_comes_back(
     assert "Lost the lock" in keep_lock(leader, holder())
     monkeypatch.undo()
     keep_lock(leader, holder())
-    assert leader.board.view.role is Role.LEADER
+    assert leader.board.view.role is Role.ACTIVE
     assert "Holds the lock" in keep_lock(leader, holder())

@@ -47,19 +47,19 @@ def observer(context: Rig, store: JournalStore) -> Rig:
 
 def test_an_observer_takes_the_lock_when_the_mode_asks_for_it(observer: Rig, store: JournalStore) -> None:
     """And gives it back when the mode is observe again, with nothing left in the journal but what was there."""
-    assert (observer.board.view.role, observer.journal) == (Role.OBSERVER, None)
+    assert (observer.board.view.role, observer.journal) == (Role.OBSERVING, None)
     started_ms = observer.clock.now_ms()
     observer.clock.sleep(3600)
     observer.policy = AUTO
     keep_lock(observer, holder())
-    assert observer.board.view.role is Role.LEADER
+    assert observer.board.view.role is Role.ACTIVE
     since_ms = observer.board.view.lock.since_ms
     assert since_ms is not None
     assert since_ms >= started_ms + 3_600_000
     observer.policy = replace(observer.policy, mode=Mode.OBSERVE)
     keep_lock(observer, holder())
     other = MemoryJournal(store, observer.clock)
-    assert (observer.board.view.role, other.holder()) == (Role.OBSERVER, None)
+    assert (observer.board.view.role, other.holder()) == (Role.OBSERVING, None)
     assert observer.board.view.lock.journal_readable is None
     before = dict(store.requests), list(other.read()), store.epoch
     keep_lock(observer, holder())
@@ -141,7 +141,7 @@ def test_a_standby_that_is_to_observe_waits_for_the_lock_no_more(
     epoch = store.epoch
     observer.policy = DaemonPolicy()
     keep_lock(observer, holder())
-    assert (observer.board.view.role, store.epoch) == (Role.OBSERVER, epoch)
+    assert (observer.board.view.role, store.epoch) == (Role.OBSERVING, epoch)
 
 
 def test_a_run_whose_kind_is_to_observe_begins_no_further_move(observer: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,7 +153,7 @@ def test_who_takes_over_is_answered_before_the_lock_is_gone(
     beside: list[str] = []
 
     def stop(*, wait_s: float) -> None:
-        if context.board.view.role is Role.LEADER:
+        if context.board.view.role is Role.ACTIVE:
             beside.append(keep_lock(context, holder()))
 
     monkeypatch.setattr(context.run_controller, "stop", stop)
@@ -256,7 +256,7 @@ def test_a_standby_tells_of_the_run_that_another_carries_out(
     assert view.run is None
     assert view.run_elsewhere is not None
     assert (view.run_elsewhere.id, view.run_elsewhere.moves_total) == ("r-7", 1)
-    standby.board.set_role(Role.LEADER)
+    standby.board.set_role(Role.ACTIVE)
     show_run(standby)
     assert standby.board.view.run_elsewhere is None
 

@@ -18,12 +18,12 @@ Serve = Callable[..., Running]
 def test_it_reads_serves_and_stops(serve: Serve) -> None:
     """Within seconds of its start the probes are well and the figures are those of the cluster."""
     daemon = serve()
-    daemon.until(lambda v: v.figures is not None and v.role is Role.OBSERVER)
+    daemon.until(lambda v: v.figures is not None and v.role is Role.OBSERVING)
     assert daemon.get("/livez")[0] == 200
     assert daemon.get("/readyz")[0] == 200
     status = json.loads(daemon.get("/api/v1/status")[1])
     assert status["cluster"]["partitions"] == 12
-    assert status["role"] == "observer"
+    assert status["role"] == "observing"
     assert not status["actionsEnabled"]
     metrics = daemon.get("/metrics")[1]
     assert "ballast_partitions 12.0" in metrics

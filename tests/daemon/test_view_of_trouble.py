@@ -219,7 +219,7 @@ def test_a_plan_does_not_stand_on_sizes_that_were_guessed(context: Rig, world: S
 
 def test_what_a_check_found_is_shown_with_the_reading_that_it_went_by(world: SimWorld, clock: SimClock) -> None:
     """Stale once a reading shows another cluster or none can be had; where brokers come or go, every check is made again at once."""
-    board = Board(View(name="shop", role=Role.OBSERVER))
+    board = Board(View(name="shop", role=Role.OBSERVING))
     service = a_service(SimCluster(world), clock, board, APPROVE)
     names = ("leaders", "repair", "balance")
 

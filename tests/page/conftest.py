@@ -273,7 +273,7 @@ def a_view(**changes: object) -> View:
     """A daemon at work on a healthy cluster."""
     base = {
         "version": 1, "name": "shop", "instance": "ballast-7d9f-x2", "started_at_ms": now_ms() - 86_400_000,
-        "role": Role.LEADER, "mode": "auto", "figures": figures(),
+        "role": Role.ACTIVE, "mode": "auto", "figures": figures(),
         "balance": BalanceView(verdict="balanced", detail="Every resource is within its range."),
         "permissions": tuple(permission(k) for k in ("elections", "replica_list_changes", "moves", "repair")),
         "checks": {

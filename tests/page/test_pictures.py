@@ -78,7 +78,7 @@ def test_the_pictures_of_the_page(
         figures=figures,
         balance=BalanceView(verdict="unbalanced", detail=f"Proposed plan: {', '.join(plan.changes)}."),
         permissions=permissions(
-            DaemonPolicy(mode=Mode.APPROVE), Situation(now_ms=MOMENT_MS, role=Role.LEADER, reading_age_s=3)
+            DaemonPolicy(mode=Mode.APPROVE), Situation(now_ms=MOMENT_MS, role=Role.ACTIVE, reading_age_s=3)
         ),
         checks={n: CheckReport(detail=text, at_ms=MOMENT_MS - 3000, duration_s=0.1) for n, text in said.items()},
         plans=(plan,),

@@ -106,7 +106,7 @@ def test_with_these_rights_it_acts(
     settings = {"mode": "auto", "execution": {"throttle": 10_000_000}}
     daemon = start("alice", tmp_path, sandbox.bootstrap_server, settings, client=client)
     daemons.append(daemon)
-    until("the lock", lambda: daemon.role == "leader", daemons)
+    until("the lock", lambda: daemon.role == "active", daemons)
     until("a balanced cluster", lambda: daemon.metrics.get('ballast_broker_replicas{broker="3"}', 0) >= 6, daemons)
     until("no run", lambda: daemon.metrics["ballast_run_active"] == 0, daemons)
     done = until("a run in the history", lambda: json.loads(daemon.get("/api/v1/history")[1])["runs"], daemons)

@@ -103,14 +103,14 @@ def test_two_replicas_survive_a_kill_and_keep_leaders_home(
     settings = {"mode": "auto"}
     first = start("pod-0", tmp_path, sandbox.bootstrap_server, settings)
     daemons.append(first)
-    until("a leader", lambda: first.role == "leader", daemons)
+    until("a leader", lambda: first.role == "active", daemons)
     second = start("pod-1", tmp_path, sandbox.bootstrap_server, settings | {"journal": {"lease_s": LONG_LEASE_S}})
     daemons.append(second)
     until("a standby", lambda: second.role == "standby", daemons)
     until("both ready", lambda: [d.get("/healthz")[0] for d in daemons] == [200, 200], daemons)
     first.kill()
     killed_s = time.monotonic()
-    until("the take-over", lambda: second.role == "leader", [second])
+    until("the take-over", lambda: second.role == "active", [second])
     took_s = time.monotonic() - killed_s
     # Seven seconds on a quiet machine; a minute for a process that waits for the brokers to give up a dead writer.
     assert took_s < 45, f"the take-over took {took_s:.0f} s with a lease of 5 s"
@@ -139,7 +139,7 @@ def test_two_replicas_survive_a_kill_and_keep_leaders_home(
     until("a standby", lambda: third.role == "standby", [second, third])
     assert second.stop() == 0
     # A lock that was released is taken at once: its lease is far from over.
-    until("the hand-over", lambda: third.role == "leader", [third], LONG_LEASE_S / 5)
+    until("the hand-over", lambda: third.role == "active", [third], LONG_LEASE_S / 5)
     assert third.stop() == 0
     assert not [m for m in third.messages() if m.startswith("A bug")]
 

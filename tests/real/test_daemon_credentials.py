@@ -42,7 +42,7 @@ def test_a_password_changed_in_its_file_is_used_without_a_restart(
     assert daemon.process.poll() is None
     fresh.write_text(right)
     fresh.replace(client)
-    until("the lock", lambda: daemon.role == "leader" and daemon.get("/healthz")[0] == 200, daemons)
+    until("the lock", lambda: daemon.role == "active" and daemon.get("/healthz")[0] == 200, daemons)
     # Each loop asks again after twice the pause, up to 15 s for the one that reads: not two or three times a second.
     elapsed_s = time.monotonic() - began_s
     assert len(refusals()) <= 10 + elapsed_s / 6, f"within {elapsed_s:.0f} s"

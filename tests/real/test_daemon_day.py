@@ -68,7 +68,7 @@ class Day:
     def leader(self) -> Daemon:
         """The one that acts."""
         acting: list[Daemon] = until(
-            "one that acts", lambda: [d for d in self.daemons if d.role == "leader"], self.daemons
+            "one that acts", lambda: [d for d in self.daemons if d.role == "active"], self.daemons
         )
         return acting[0]
 
@@ -225,7 +225,7 @@ def test_a_day_of_an_operator(own_cluster: Callable[..., Sandbox], daemons: list
     daemons += [start(name, tmp_path, sandbox.bootstrap_server, SETTINGS) for name in ("pod-0", "pod-1")]
     with opened(sandbox) as cluster, AckedLoad(sandbox.bootstrap_server, "orders") as load:
         day = Day(sandbox, cluster, daemons)
-        day.until("two roles", lambda: sorted(d.role for d in daemons) == ["leader", "standby"])
+        day.until("two roles", lambda: sorted(d.role for d in daemons) == ["active", "standby"])
         day.still("the start", lambda s: s.alive == {1, 2, 3, 4})
 
         sandbox.kill_broker(1)
@@ -293,7 +293,7 @@ def drain_and_kill(day: Day) -> None:
     first.kill()
     day.daemons.remove(first)
     (second,) = day.daemons
-    day.until("the take-over", lambda: second.role == "leader")
+    day.until("the take-over", lambda: second.role == "active")
     # What a check came to is logged when it is over.
     day.until("its word of it", lambda: any(f"goes on with run {run}" in m for m in second.messages()))
     second.reconfigure(execution=FAST)

@@ -99,7 +99,7 @@ def test_a_drain_outlasts_a_kill_and_ends_with_a_command(
     daemons += [
         start(name, tmp_path, sandbox.bootstrap_server, settings, environment=page) for name in ("pod-0", "pod-1")
     ]
-    until("a leader", lambda: sorted(d.role for d in daemons) == ["leader", "standby"], daemons)
+    until("a leader", lambda: sorted(d.role for d in daemons) == ["active", "standby"], daemons)
     leader, standby = sorted(daemons, key=lambda d: d.role)
     until("an even spread", lambda: held(leader) > 0 and balance_checks(leader) > 0, daemons)
 
@@ -115,7 +115,7 @@ def test_a_drain_outlasts_a_kill_and_ends_with_a_command(
     assert [(d["broker"], d["by"]) for d in drains] == [(DRAINED, "Ada")]
 
     leader.kill()
-    until("a fail-over", lambda: standby.role == "leader", [standby])
+    until("a fail-over", lambda: standby.role == "active", [standby])
     before = balance_checks(standby)
     until("more checks", lambda: balance_checks(standby) >= before + BALANCE_CHECKS, [standby])
     # What is left of the run of the one before, its elections and throttles, may still be cleaned up.
@@ -125,7 +125,7 @@ def test_a_drain_outlasts_a_kill_and_ends_with_a_command(
     watcher = start("watcher", tmp_path, sandbox.bootstrap_server, {"mode": "observe"})
     daemons.append(watcher)
     until("the drain on the observer's page", lambda: watcher.status.get("drains"), daemons)
-    assert watcher.role == "observer"
+    assert watcher.role == "observing"
     until("past runs", lambda: json.loads(watcher.get("/api/v1/history")[1])["runs"], daemons)
 
     with scene(sandbox, tmp_path) as at:

@@ -34,7 +34,7 @@ def test_a_daemon_that_starts_without_its_journal_waits_for_a_person(
     with scene(sandbox, tmp_path) as at:
         assert json.loads(at.finish("status", "--output", "json"))["journal"] == {"state": "none", "begunAt": None}
         daemons.append(start("pod-0", tmp_path, sandbox.bootstrap_server, {"mode": "auto"}, environment=page))
-        until("a leader", lambda: daemons[0].role == "leader", daemons)
+        until("a leader", lambda: daemons[0].role == "active", daemons)
         # The broker that a command asks may be the last to hear of the journal's topic.
         eventually(
             lambda: json.loads(at.finish("status", "--output", "json"))["journal"]["state"] == "kept", "it is kept"
@@ -58,7 +58,7 @@ def test_a_daemon_that_starts_without_its_journal_waits_for_a_person(
 
         daemons.append(start("pod-1", tmp_path, sandbox.bootstrap_server, {"mode": "auto"}, environment=page))
         second = daemons[-1]
-        pause = until("a pause", lambda: second.role == "leader" and second.status.get("pause"), [second])
+        pause = until("a pause", lambda: second.role == "active" and second.status.get("pause"), [second])
         assert pause["by"] == "ballast"
         until("a plan that may not start", lambda: second.status.get("plans"), [second])
         assert second.metrics["ballast_run_active"] == 0
@@ -67,7 +67,7 @@ def test_a_daemon_that_starts_without_its_journal_waits_for_a_person(
         second.kill()
         daemons.append(start("pod-2", tmp_path, sandbox.bootstrap_server, {"mode": "auto"}, environment=page))
         third = daemons[-1]
-        until("a pause", lambda: third.role == "leader" and third.status.get("pause"), [third])
+        until("a pause", lambda: third.role == "active" and third.status.get("pause"), [third])
         told = json.loads(at.finish("status", "--output", "json"))
         assert told["journal"]["state"] == "begun-again"
         assert [t["value"] for t in told["throttles"] if t["stale"]] == [LEFT]

@@ -73,13 +73,13 @@ def test_a_mode_changed_in_the_file_holds_within_seconds_both_ways(
     crowd(sandbox)
     settings = {"mode": "observe", "execution": {"throttle": 500_000}}
     daemons += [start(name, tmp_path, sandbox.bootstrap_server, settings) for name in ("pod-0", "pod-1")]
-    until("observers", lambda: roles(daemons) == ["observer", "observer"], daemons)
+    until("observers", lambda: roles(daemons) == ["observing", "observing"], daemons)
     until("a plan", lambda: all(d.status.get("plans") for d in daemons), daemons)
     topics = AdminClient({"bootstrap.servers": sandbox.bootstrap_server}).list_topics(timeout=30).topics
     assert set(topics) == {"orders"}
 
     set_mode(daemons, "approve")
-    becomes(lambda: roles(daemons), ["leader", "standby"])
+    becomes(lambda: roles(daemons), ["active", "standby"])
     becomes(lambda: sorted(d.metrics["ballast_lock_held"] for d in daemons), [0, 1])
     until(
         "a plan that waits",
@@ -93,7 +93,7 @@ def test_a_mode_changed_in_the_file_holds_within_seconds_both_ways(
     until("moves in flight", lambda: max(d.metrics["ballast_reassigning_partitions"] for d in daemons) > 0, daemons)
 
     set_mode(daemons, "observe")
-    becomes(lambda: roles(daemons), ["observer", "observer"])
+    becomes(lambda: roles(daemons), ["observing", "observing"])
     with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
         journal = journal_of(opened)
         becomes(journal.holder, None)
@@ -106,7 +106,7 @@ def test_a_mode_changed_in_the_file_holds_within_seconds_both_ways(
 
     # Without a throttle it ends soon: the run was left with its own, which is removed with it.
     set_mode(daemons, "auto")
-    becomes(lambda: roles(daemons), ["leader", "standby"])
+    becomes(lambda: roles(daemons), ["active", "standby"])
     until("the run goes on", lambda: any("goes on" in m for d in daemons for m in d.messages()), daemons)
     until(
         "an even spread",

@@ -58,7 +58,7 @@ def a_cluster(own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_pa
     }
     daemon = start("pod-0", tmp_path, sandbox.bootstrap_server, settings)
     daemons.append(daemon)
-    until("a leader that has read", lambda: daemon.role == "leader" and daemon.get("/healthz")[0] == 200, daemons)
+    until("a leader that has read", lambda: daemon.role == "active" and daemon.get("/healthz")[0] == 200, daemons)
     return sandbox, daemon
 
 
@@ -75,7 +75,7 @@ def said(daemon: Daemon) -> str:
 def is_settled(daemon: Daemon) -> bool:
     """The journal's own partitions, placed by the brokers, may still give a plan that needs no approval."""
     status = daemon.status
-    return status.get("role") == "leader" and not [
+    return status.get("role") == "active" and not [
         p for p in status["plans"] if p["action"] == "repair" or p["pendingApproval"]
     ]
 

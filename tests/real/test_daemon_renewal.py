@@ -138,9 +138,9 @@ def test_authority_certificate_key_and_password_are_renewed_in_mid_run(
     both = old.certificate + new.certificate
     mount(ca, {"ca.crt": both})
     until("both authorities", lambda: renewals() == 1, daemons)
-    until("the lock again", lambda: daemon.role == "leader", daemons)
+    until("the lock again", lambda: daemon.role == "active", daemons)
     guard_brokers(sandbox, new, both)
-    until("the lock again", lambda: daemon.role == "leader", daemons)
+    until("the lock again", lambda: daemon.role == "active", daemons)
 
     # The password is changed where it is checked, and its file follows; a key that does not fit yet changes nothing.
     create_scram_users(plain, {ADMIN: NEW_PASSWORD})
@@ -151,12 +151,12 @@ def test_authority_certificate_key_and_password_are_renewed_in_mid_run(
     mount(user, secret)
     until("new credentials", lambda: renewals() == 2, daemons)
     # Whatever is mounted before the process is back is what it comes back with.
-    until("the lock again", lambda: daemon.role == "leader", daemons)
+    until("the lock again", lambda: daemon.role == "active", daemons)
     mount(ca, {"ca.crt": new.certificate})
     until("the new authority alone", lambda: renewals() == 3, daemons)
     guard_brokers(sandbox, new, new.certificate)
 
-    until("the lock again", lambda: daemon.role == "leader", daemons)
+    until("the lock again", lambda: daemon.role == "active", daemons)
     # The page shows a run that was taken up a moment after the role.
     until("the same run", lambda: (daemon.status.get("run") or {}).get("id") == run, daemons)
     raise_rates(plain, sandbox.broker_ids)

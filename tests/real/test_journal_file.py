@@ -33,7 +33,7 @@ def test_a_command_meets_the_lock_of_a_daemon_in_the_file_of_their_settings(at: 
     daemon = start("pod-0", tmp_path, at.sandbox.bootstrap_server, settings)
     apply = ("apply", str(plan), "--yes", "--config", str(daemon.file))
     try:
-        until(lambda: daemon.role == "leader", "the daemon holds the lock")
+        until(lambda: daemon.role == "active", "the daemon holds the lock")
         command = at.ballast(*apply)
         _, story = command.communicate(timeout=240)
         assert command.returncode == REFUSED, story

@@ -42,7 +42,7 @@ def test_a_daemon_that_comes_in_the_morning_obeys_no_order_of_the_night(
             until("every order is answered", lambda: len(answers()) == len(EXPIRING) + 1, [daemon])
             refused = {id_ for id_, no in answers().items() if no}
             assert refused >= {f"old-{kind}" for kind in EXPIRING}
-            assert daemon.role == "leader"
+            assert daemon.role == "active"
             assert not daemon.status["pause"]
             assert not any(r.key == "pause" for r in journal.read())
 

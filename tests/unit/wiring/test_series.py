@@ -114,7 +114,7 @@ class Kept:
 
 def a_scene(clock: SimClock) -> Rig:
     """A daemon that has just begun."""
-    board = Board(View(name="shop", instance="pod-0", started_at_ms=clock.now_ms(), role=Role.OBSERVER))
+    board = Board(View(name="shop", instance="pod-0", started_at_ms=clock.now_ms(), role=Role.OBSERVING))
     return a_rig(SimCluster(make_world(clock)), clock, board, DaemonPolicy())
 
 

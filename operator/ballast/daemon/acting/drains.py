@@ -69,7 +69,7 @@ class Drains:
     def begin_empty(self, request: Request) -> str | None:
         """A broker without replicas needs no plan and no approval to be drained: it stays empty.  None where a plan is needed."""
         state = self.reading.state
-        if request.body.get("intent") != "drain" or state is None or self.board.view.role is not Role.LEADER:
+        if request.body.get("intent") != "drain" or state is None or self.board.view.role is not Role.ACTIVE:
             return None
         broker = named_broker(state, request)
         if (state.partitions.replica == broker).any():

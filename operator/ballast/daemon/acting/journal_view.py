@@ -87,8 +87,8 @@ class JournalReader:
         if run is not None and (why := self.runs.why_held_by_mode()):
             run = replace(run, detail=f"{run.detail}; no further move begins, since {why}")
         role = self.board.view.role
-        elsewhere = self.view.open if role is not Role.LEADER and self.access.current() is None else None
-        if elsewhere and role is Role.OBSERVER:
+        elsewhere = self.view.open if role is not Role.ACTIVE and self.access.current() is None else None
+        if elsewhere and role is Role.OBSERVING:
             elsewhere = replace(elsewhere, detail="Open in the journal: a process in mode approve or auto adopts it")
         view = self.board.view
         if (run, elsewhere) != (view.run, view.run_elsewhere):
@@ -99,7 +99,7 @@ class JournalReader:
             if begins:
                 self.runs.saw_run = True
             self.board.publish(run=run, run_elsewhere=elsewhere, **gone)
-        if elsewhere and role is Role.OBSERVER:
+        if elsewhere and role is Role.OBSERVING:
             return f"Run {elsewhere.id} is open in the journal; observe mode leaves it as it is."
         if elsewhere:
             return f"Run {elsewhere.id} is executed by {self.board.view.lock.holder or 'another process'}."
@@ -117,7 +117,7 @@ class JournalReader:
         try:
             return reading_journal.read()
         except JournalLost as lost:
-            if self.policy.now.writes and self.board.view.role is not Role.LEADER:
+            if self.policy.now.writes and self.board.view.role is not Role.ACTIVE:
                 self.tell_loss(lost)
                 raise
         # The holder of the lock makes it again and tells that; this handle reads what stands there from now on.
@@ -126,7 +126,7 @@ class JournalReader:
     def _adopt(self) -> str | None:
         """The leader adopts an open run that no process executes, however it came to be left."""
         run_controller, left = self.access.run_controller, self.view.open
-        idle = self.board.view.role is Role.LEADER and not self.access.release_for
+        idle = self.board.view.role is Role.ACTIVE and not self.access.release_for
         if run_controller is None or not idle or run_controller.current() is not None or left is None:
             return None
         self.runs.adopt(left.id)

@@ -166,7 +166,7 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
         yield PermissionReason("no-reading")
     elif at.reading_age_s > policy.caution.max_reading_age_s:
         yield PermissionReason("no-reading/old", {"age_s": at.reading_age_s})
-    if at.role is not Role.LEADER:
+    if at.role is not Role.ACTIVE:
         if at.journal_problem:
             yield PermissionReason("standby/journal", {"why": at.journal_problem})
         yield (

@@ -229,7 +229,7 @@ class Proposals:
         """Begin the run; the caller has checked the permission."""
         if self.access.run_controller is None:
             raise Refused("This process only observes: it cannot start a run.")
-        if self.board.view.role is not Role.LEADER:
+        if self.board.view.role is not Role.ACTIVE:
             return f"{proposal.id} does not start: this process no longer holds the lock."
         kind = proposal.kind
         # Before the run begins: an approval that stays would start the same plan again once the run was undone.
@@ -273,7 +273,7 @@ class Proposals:
         """Show every plan that exists and whether a person's word would start it, and at the same moment what else changes with them."""
         policy = self.reading.execution()
         state = self.reading.state
-        elsewhere = self.asked_elsewhere if self.board.view.role is not Role.LEADER else None
+        elsewhere = self.asked_elsewhere if self.board.view.role is not Role.ACTIVE else None
         self.board.publish(
             plans=(() if elsewhere is None else (elsewhere,))
             + tuple(

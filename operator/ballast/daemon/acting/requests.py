@@ -192,7 +192,7 @@ class Requests:
 
     def _answers(self) -> bool:
         """Only the leader answers, and only where it may write, since an answer is a record."""
-        return self.board.view.role is Role.LEADER and self.policy.now.writes
+        return self.board.view.role is Role.ACTIVE and self.policy.now.writes
 
     def _shown_run(self) -> str:
         view = self.board.view

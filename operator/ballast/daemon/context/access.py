@@ -39,7 +39,7 @@ class Access:
 
     def write(self, record: Record) -> bool:
         """Into the journal, while this process is the leader; False where it is not."""
-        if self.journal is None or self.board.view.role is not Role.LEADER:
+        if self.journal is None or self.board.view.role is not Role.ACTIVE:
             return False
         self.journal.append([record])
         return True

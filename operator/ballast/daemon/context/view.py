@@ -23,9 +23,9 @@ class Role(StrEnum):
     """What this process is to its cluster."""
 
     STARTING = "starting"
-    OBSERVER = "observer"
+    OBSERVING = "observing"
     """No kind of action may write: no lock is wanted."""
-    LEADER = "leader"
+    ACTIVE = "active"
     """It holds the cluster's lock and is the only one that acts."""
     STANDBY = "standby"
     """Another process holds the lock; this one is ready to take it."""

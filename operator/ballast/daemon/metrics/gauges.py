@@ -131,11 +131,11 @@ GAUGES: Final[tuple[Spec, ...]] = (
         name="ballast_lock_held",
         help="1 in the process that holds the cluster's lock, or that needs none because it only observes. Alerts use "
         "it, so that two instances do not alert twice.",
-        samples=_one(lambda v: float(v.lock.held or v.role is Role.OBSERVER)),
+        samples=_one(lambda v: float(v.lock.held or v.role is Role.OBSERVING)),
     ),
     Spec(
         name="ballast_role",
-        help="1 for what this process is: observer, leader, standby, starting or stopping.",
+        help="1 for what this process is: observing, active, standby, starting or stopping.",
         labels=("role",),
         samples=lambda v: [((r.value,), float(v.role is r)) for r in Role],
     ),
@@ -306,7 +306,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     Spec(
         name="ballast_throttles_to_restore",
         help="Throttles that Ballast set and has not yet removed; absent in observe mode, where nothing is removed.",
-        samples=_one(lambda v: None if v.role is Role.OBSERVER else v.throttles_to_restore),
+        samples=_one(lambda v: None if v.role is Role.OBSERVING else v.throttles_to_restore),
     ),
     Spec(
         name="ballast_foreign_activity",
@@ -317,7 +317,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     Spec(
         name="ballast_requests_unreadable",
         help="Requests in the journal that this process cannot read (of a newer version, or not Ballast's), and so does not answer; absent where another process answers them.",
-        samples=_one(lambda v: v.requests_skipped if v.role is Role.LEADER else None),
+        samples=_one(lambda v: v.requests_skipped if v.role is Role.ACTIVE else None),
     ),
     Spec(
         name="ballast_plans",

@@ -148,7 +148,7 @@ class RepairCheck:
         """
         if (
             self.access.run_controller is None
-            or self.board.view.role is not Role.LEADER
+            or self.board.view.role is not Role.ACTIVE
             or self.access.run_controller.current() is not None
         ):
             return []

@@ -67,10 +67,10 @@ class Lock:
         if not self.policy.now.writes:
             return self._only_observe()
         if (journal := self.access.open()) is None:
-            self.board.set_role(Role.OBSERVER)
+            self.board.set_role(Role.OBSERVING)
             return OBSERVING
         try:
-            if self.board.view.role is Role.LEADER:
+            if self.board.view.role is Role.ACTIVE:
                 return self._renew(journal)
             return self._acquire(journal)
         except BallastError as failure:
@@ -101,15 +101,15 @@ class Lock:
         before = self.board.view.role
         if self.board.view.drains != (drains := self.journal.decisions.drains):
             self.board.publish(drains=drains)
-        if before is Role.OBSERVER or self.access.journal is None:
-            self.board.set_role(Role.OBSERVER)
+        if before is Role.OBSERVING or self.access.journal is None:
+            self.board.set_role(Role.OBSERVING)
             return OBSERVING
         # The role first: nothing may be begun beside us.
-        self.board.set_role(Role.OBSERVER)
+        self.board.set_role(Role.OBSERVING)
         self.runs.running = None
         self.access.stop()
         self.board.publish(lock=LockView())
-        if before is not Role.LEADER:
+        if before is not Role.ACTIVE:
             return OBSERVING
         sentence = "The mode is observe: the lock was released."
         try:
@@ -197,7 +197,7 @@ class Lock:
         # And it shows that run before it shows itself as the leader: never as one that does nothing.
         self.journal.show_run()
         lock = LockView(held=True, holder=taken.description, since_ms=taken.since_ms, journal_readable=True)
-        self.board.publish(role=Role.LEADER, lock=lock)
+        self.board.publish(role=Role.ACTIVE, lock=lock)
         self.proposals.publish()
         self.look_again()
         tail = f" and goes on with run {adopted}, which an earlier process did not finish" if adopted else ""
@@ -236,7 +236,7 @@ class Lock:
         return reserved.who if 0 < left_ms <= RESERVED_S * 1000 else ""
 
     def _step_down(self, why: str, *, asked: bool = False) -> None:
-        if self.board.view.role is Role.LEADER:
+        if self.board.view.role is Role.ACTIVE:
             sentence = f"No longer the lock's holder: {why}"
             log_event(log, sentence, level=logging.INFO if asked else logging.WARNING)
             self.event_sink(

@@ -273,7 +273,7 @@ class Service:
     def _leave(self, threads: Sequence[threading.Thread]) -> None:
         """Decide nothing new, leave the run, release the lock for the next process, and stop the page."""
         access, stop = self.parts.access, self.policy.now.stop
-        held = self.board.view.role is Role.LEADER
+        held = self.board.view.role is Role.ACTIVE
         self.board.set_role(Role.STOPPING)
         log_event(log, "Stopping: nothing new is decided.")
         access.stop(wait_s=max(0.0, stop.grace_s - 2 * _JOIN_S) if stop.wait_for_moves else 0.0)

@@ -16,7 +16,7 @@ from ballast.ports.journal import Corrupt, Record, read_record
 
 NOON_MS = 1_795_262_400_000  # 2026-11-21 12:00 UTC
 AUTO = DaemonPolicy(mode=Mode.AUTO)
-CALM = Situation(now_ms=NOON_MS, role=Role.LEADER, reading_age_s=5)
+CALM = Situation(now_ms=NOON_MS, role=Role.ACTIVE, reading_age_s=5)
 FOREIGN = Other(code="foreign-reassignment", detail="Another tool moves orders-0.", blocking=True)
 HARMLESS = Other(code="msk", detail="This is MSK.", blocking=False)
 
@@ -159,7 +159,7 @@ def test_only_the_holder_with_a_fresh_reading_ever_acts(
 ) -> None:
     """Nothing is allowed to anyone else, from an old reading, or beside another run; to them, in ``auto``, everything is."""
     situation = replace(CALM, role=role, reading_age_s=age, run=run)
-    may_act = role is Role.LEADER and run is None and age is not None and age <= 120 and mode is not Mode.OBSERVE
+    may_act = role is Role.ACTIVE and run is None and age is not None and age <= 120 and mode is not Mode.OBSERVE
     verdicts = permissions(DaemonPolicy(mode=mode), situation)
     assert len(verdicts) == len(ActionKind)
     for verdict in verdicts:

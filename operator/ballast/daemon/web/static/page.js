@@ -96,8 +96,7 @@ function drawTop(s) {
   const c = s.cluster;
   $("name").textContent = s.name || (c ? `Cluster ${c.id}` : "Ballast");
   document.title = `${flat(verdict(s)[1])} · ${s.name || "Ballast"}`;
-  const role = { observer: "read-only", leader: "active", standby: "standby", starting: "starting", stopping: "stopping" }[s.role];
-  const parts = [`mode: ${s.mode}`, role];
+    const parts = [`mode: ${s.mode}`, s.role];
   if (!s.actionsEnabled && s.mode !== "observe") parts.push(`read-only: ${s.readOnly}`);
   if (c && c.kafkaVersion) parts.push(`Kafka ${c.kafkaVersion}`);
   if (c && s.name) parts.push(c.id);
