@@ -1,4 +1,4 @@
-"""Prices for the bound by steps uphill: cheap, and near the best wherever a linear program would take long.
+"""Prices for the bound by gradient ascent: cheap, and near the best wherever a linear program would take long.
 
 The bound is a concave function of the prices, and what the cheapest placements load brokers with beyond their bands is its
 slope.  Each step goes along the slopes seen so far, as far as the value hoped for asks, and less far whenever steps

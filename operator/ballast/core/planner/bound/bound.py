@@ -34,7 +34,7 @@ BRANCHED: Final = "linear programs over all bands, with racks and large partitio
 DISK_ALONE: Final = "disk alone"
 FILLING: Final = "disk alone, what brokers lack of it"
 BY_BROKER: Final = "linear programs over all bands, each broker by itself"
-ASCENT: Final = "prices on all bands, by steps uphill"
+ASCENT: Final = "prices on all bands, by gradient ascent"
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -77,7 +77,7 @@ const partitionName = (p) => h("code", {}, topicLink(p.topic), `-${p.partition}`
 
 /** Lag is asked for where a topic is shown: everywhere else its column would say nothing in any row. */
 function partitionTable(partitions, lagged = false) {
-  return table("Partitions", [["partition"], ["leader"], ["replicas"], ["in sync"], ["size", "n"], ...(lagged ? [["lag", "n"]] : [])], partitions.slice(0, SHOWN).map((p) => [
+  return table("Partitions", [["partition"], ["leader"], ["replicas"], ["ISR"], ["size", "n"], ...(lagged ? [["lag", "n"]] : [])], partitions.slice(0, SHOWN).map((p) => [
     partitionName(p),
     p.leader === null ? chip("bad", "none") : [brokerLink(p.leader), p.leader === p.preferredLeader ? "" : h("small", {}, ` preferred ${p.preferredLeader}`)],
     [brokerLinks(p.replicas), p.adding.length ? h("small", {}, ` adding ${p.adding.join(" ")}`) : "", p.removing.length ? h("small", {}, ` removing ${p.removing.join(" ")}`) : ""],

@@ -197,7 +197,7 @@ def test_broker_by_broker_sees_what_disk_alone_does_not() -> None:
 
 
 class Work:
-    """What a proof does: rows times steps of the simplex method by program, and replica slots looked at by steps uphill."""
+    """What a proof does: rows times steps of the simplex method by program, and replica slots looked at by gradient ascent."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.programs: dict[int, int] = {}
