@@ -15,6 +15,7 @@ from tests.chaos.cluster import ChaosSandbox
 from tests.chaos.daemons import SETTINGS, Daemons
 from tests.chaos.faults import Faults
 from tests.chaos.person import INSISTS_S, Person
+from tests.chaos.strays import Strays
 from tests.chaos.verdicts import Judge, Violated, violated
 
 from ballast.errors import BallastError
@@ -45,6 +46,10 @@ class Settling:
     """Checks of the load in which nothing may happen."""
     balanced_within_s: float
     figures: dict[str, Any] = field(default_factory=dict)
+    strays: Strays = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.strays = Strays(self.sandbox, self.tell)
 
     def settle(self) -> None:
         """Each in turn; ``Violated`` says what did not come about."""
@@ -76,6 +81,7 @@ class Settling:
 
     def _revive(self) -> None:
         """Start what has ended: a broker that returns before ZooKeeper has forgotten its last session ends again."""
+        self.strays.clear()
         for node in (*self.sandbox.spec.controller_ids, *self.sandbox.broker_ids):
             self.sandbox.start_broker(node, wait=False)
 
