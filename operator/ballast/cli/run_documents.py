@@ -8,7 +8,7 @@ from ballast.cli.documents import runs
 from ballast.cli.documents.base import Partition
 from ballast.core.plan.file import PurposeLine
 from ballast.executor.driver import events
-from ballast.executor.driver.notes import RunNote
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.machine.notes import code_of
 
 if TYPE_CHECKING:

@@ -74,7 +74,7 @@ def sentence(event: RunEvent) -> str | None:
     """An event worth a line, as text."""
     from ballast.core.plan.work import work_of
     from ballast.executor.driver import events
-    from ballast.executor.driver.notes import RunNote
+    from ballast.executor.journal.notes import RunNote
     from ballast.executor.machine.stages import Failed, Stalled
 
     match event:

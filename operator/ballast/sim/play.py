@@ -21,7 +21,7 @@ from ballast.core.what_if.loss import Health, health_of
 from ballast.core.wording import human_bytes, human_many
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Ending, Refusing, RunEvent
-from ballast.executor.driver.notes import RunNote
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Holder
 from ballast.sim.clock import SimClock

@@ -20,11 +20,11 @@ from ballast.errors import BallastError, Fenced, Refused, UsageError
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Listener, RunResult
 from ballast.executor.driver.inbound import Gauge
-from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.pace import Pace, measurable, pace_of, with_growth
 from ballast.executor.journal.answers import RequestAnswer
 from ballast.executor.journal.history import KEPT_IN_PLACE_KEY, History, find_unreadable_open_runs, load_summaries
 from ballast.executor.journal.ledger import load_ledger
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.journal.pause import is_paused
 from ballast.executor.journal.records import Unreadable, load_open_runs, read_runs, run_ids
 from ballast.executor.machine.policy import ExecutionPolicy

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from ballast.core.cluster.drain import Drain
 from ballast.core.throttles import EVERYTHING, LISTS, DesiredThrottles, LedgerEntry, Setting, is_theirs, parse_list
 from ballast.core.throttles.stale import FoundThrottle, all_settings
-from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.drains import drains_in
 from ballast.executor.journal.ledger import (
     BY_HAND,
@@ -23,6 +22,7 @@ from ballast.executor.journal.ledger import (
     own_value,
     resource_of,
 )
+from ballast.executor.journal.notes import RunNote
 from ballast.ports.cluster import Outcome
 from ballast.ports.journal import JournalRestart, Record, find_restart
 from ballast.wiring.cluster import OpenCluster

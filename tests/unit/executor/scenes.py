@@ -13,7 +13,7 @@ from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Performing, RunEvent, RunResult
-from ballast.executor.driver.notes import RunNote
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.machine.notes import code_of
 from ballast.executor.machine.transitions import EffectKind
 from ballast.ports.journal import Holder

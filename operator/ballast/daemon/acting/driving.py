@@ -22,8 +22,8 @@ from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
 from ballast.executor.driver.look import FullReading, no_reading
-from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.ledger import list_unrestored
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Progress
 from ballast.executor.machine.run import Phase

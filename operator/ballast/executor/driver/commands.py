@@ -6,15 +6,15 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ballast.executor.driver.notes import RunNote
-from ballast.executor.driver.term import LeaseTerm
 from ballast.executor.journal.answers import RequestAnswer, answer_done, answer_stale
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.journal.pause import (
     is_paused,
     pause_of,
     pause_record,
     resume_records,
 )
+from ballast.executor.journal.term import LeaseTerm
 from ballast.executor.machine.step import Command, CommandRequested
 from ballast.ports.journal import Journal, Record, sign
 

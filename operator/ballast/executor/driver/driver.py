@@ -39,14 +39,14 @@ from ballast.executor.driver.events import (
 from ballast.executor.driver.inbound import Gauge
 from ballast.executor.driver.journal_replication import keep_replicated
 from ballast.executor.driver.look import FullReading, Looker, no_reading
-from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.pace import measurable, pace_of, with_growth
 from ballast.executor.driver.pauses import is_transient, pause_until_next_s, wait, wait_until_listings_agree
 from ballast.executor.driver.recheck import first_failures, recheck
-from ballast.executor.driver.term import LeaseTerm
 from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merge
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.journal.records import changes, dump_run, load_open_runs
 from ballast.executor.journal.run_journal import RunJournal, restore_from_memory
+from ballast.executor.journal.term import LeaseTerm
 from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer

@@ -10,8 +10,8 @@ from ballast.core.guards import Verdict
 from ballast.core.plan.work import Work
 from ballast.core.throttles import Setting
 from ballast.core.wording import human_many
-from ballast.executor.driver.notes import RunNote
 from ballast.executor.driver.pace import Pace
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.machine.notes import MoveNote, text_of
 from ballast.executor.machine.progress import Progress
 from ballast.executor.machine.run import Run

@@ -16,8 +16,8 @@ from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.document import Reader
 from ballast.core.plan import Plan
 from ballast.errors import BallastError, Fenced
-from ballast.executor.driver.notes import RunNote
-from ballast.executor.driver.term import LeaseTerm
+from ballast.executor.journal.notes import RunNote
+from ballast.executor.journal.term import LeaseTerm
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record, read_record, require_version
 from ballast.ports.time import Clock

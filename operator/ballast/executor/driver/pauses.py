@@ -10,8 +10,8 @@ from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError, Fenced, LockHeld, Refused, WrongCluster
-from ballast.executor.driver.term import LeaseTerm
 from ballast.executor.journal.records import load_runs
+from ballast.executor.journal.term import LeaseTerm
 from ballast.executor.machine.run import Now, Run
 from ballast.executor.machine.stages import Cancelling, Moved, Restoring, Submitted, Unthrottled
 from ballast.executor.machine.time_limit import next_end_s

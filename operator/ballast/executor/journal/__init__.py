@@ -1,1 +1,1 @@
-"""Runs and throttles as the journal keeps them."""
+"""Runs and throttles as the journal keeps them, and what is noted while they are kept."""

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from ballast.core.cluster import ConfigValue, TopicPartition
 from ballast.core.document import Reader
 from ballast.core.throttles import LISTS, DesiredThrottles, LedgerEntry, Op, Setting, Settlement, parse_list, settle
-from ballast.executor.driver.notes import RunNote, why
+from ballast.executor.journal.notes import RunNote, why
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource, Outcome
 from ballast.ports.journal import Record, read_record, require_version
 from ballast.ports.time import Clock

@@ -12,11 +12,11 @@ from typing import Final
 
 from ballast.core.throttles import DesiredThrottles, Setting
 from ballast.errors import JournalLost, Refused, Unavailable
-from ballast.executor.driver.notes import RunNote
-from ballast.executor.driver.term import LeaseTerm
 from ballast.executor.journal.history import expire
 from ballast.executor.journal.ledger import Throttler, merge
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.journal.records import changes, dump_run
+from ballast.executor.journal.term import LeaseTerm
 from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.rollback import rollback_run
 from ballast.executor.machine.run import Now, Run

@@ -11,8 +11,8 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 from ballast.core.plan import Move, Plan
 from ballast.errors import Unavailable
 from ballast.executor.driver.events import MoveChanged, RunEnded
-from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.answers import RequestAnswer
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.journal.pause import Pause, find_pause
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.step import Command

@@ -13,7 +13,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import Unavailable
 from ballast.executor.driver.events import MoveChanged, RunEvent, RunResult
-from ballast.executor.driver.notes import RunNote
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now

@@ -9,7 +9,7 @@ from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, Topi
 from ballast.core.plan import Move, Plan
 from ballast.executor.driver.events import MoveChanged, RunEvent
 from ballast.executor.driver.journal_replication import KEY, MIN_ISR, emptied_brokers, lacking
-from ballast.executor.driver.notes import RunNote
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.stages import Planned
 from ballast.ports.cluster import ConfigResource

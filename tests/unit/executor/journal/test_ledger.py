@@ -10,7 +10,6 @@ from tests.unit.executor.scenes import Scene, T, fail, scene
 
 from ballast.core.cluster import ConfigValue, TopicPartition
 from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS, LedgerEntry, Op, Setting
-from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.ledger import (
     BELIEVED_S,
     BY_HAND,
@@ -27,6 +26,7 @@ from ballast.executor.journal.ledger import (
     own_value,
     resource_of,
 )
+from ballast.executor.journal.notes import RunNote
 from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, PartitionState
 from ballast.ports.journal import OtherVersion, Record
 

@@ -10,8 +10,8 @@ from tests.unit.executor.scenes import Scene, T, fail, scene
 from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, Op, Setting
 from ballast.errors import AuthorizationFailed, JournalLost, Unavailable
-from ballast.executor.driver.notes import RunNote
 from ballast.executor.journal.ledger import BELIEVED_S, Sent, Throttler, resource_of
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.journal.run_journal import SILENCE_S, STOOD_STILL_S, RunJournal, restore_from_memory
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Phase, Run, new_run, with_moves

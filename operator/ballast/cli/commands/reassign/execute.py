@@ -164,7 +164,7 @@ class StartWatch:
     def on_event(self, event: RunEvent) -> None:
         """Count moves as they begin."""
         from ballast.executor.driver import events
-        from ballast.executor.driver.notes import RunNote
+        from ballast.executor.journal.notes import RunNote
         from ballast.executor.machine.stages import Failed, Planned, Submitted, Throttled
         from ballast.ports.journal import STANDS_ON
 

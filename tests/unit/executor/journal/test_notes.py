@@ -1,4 +1,4 @@
-"""Notes of the driver: made as codes with figures, said in one place, and printed as documents."""
+"""Notes of a run: made as codes with figures, said in one place, and printed as documents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ballast.cli.documents import runs as documents
 from ballast.cli.run_documents import document_of
 from ballast.executor import driver, journal
 from ballast.executor.driver import events
-from ballast.executor.driver.notes import SENTENCES, RunNote
+from ballast.executor.journal.notes import SENTENCES, RunNote
 from ballast.executor.machine.notes import note
 from ballast.ports.cluster import Outcome
 

@@ -1,4 +1,4 @@
-"""What the driver says of a run beside what becomes of its moves: a code with its figures, and its sentence.
+"""What is said of a run beside what becomes of its moves: a code with its figures, and its sentence.
 
 Something went wrong that is being tried again, or was left as it is.
 """
