@@ -47,7 +47,7 @@ def plan(
     """
     # The compiled search takes a second to import, which commands that make no plan must not pay.
     if isinstance(intent, Place):
-        from ballast.core.planner.place import make_place  # noqa: PLC0415
+        from ballast.core.planner.make_place import make_place  # noqa: PLC0415
 
         made = make_place(state, intent, loads=loads, policy=policy, seed=seed)
         return with_log_dir_errors(made, state)
