@@ -1,6 +1,6 @@
 """Judges the figures of a plan: bands reached, sums told, nothing made worse, promises kept.
 
-The second half of the checker, and like the first it shares no code with the search: it counts replica lists by itself,
+The second half of the checker, and like the first it imports nothing of the search: it counts replica lists by itself,
 computes every broker's fair share from its definition in ``docs/planning.md`` (by its own method), and compares with what the
 plan claims.  The loads' columns come from ``goals``, which say what a resource is, not how it is balanced.
 """

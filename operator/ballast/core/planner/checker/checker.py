@@ -1,8 +1,8 @@
 """Judges a plan from the cluster, the intent and the loads alone.
 
-This module shares no code with the search: it reads the moves as lists of broker ids, applies them to its own picture
-and asks of the result what the intent promised.  A broken rule is a bug of the search and never leaves the core; a band
-that was not reached is a finding that the plan must admit.
+Nothing of ``problem``, ``bound`` and ``search`` is imported: it reads the moves as lists of broker ids, applies them to its own
+picture and asks of the result what the intent promised; only Kafka's placement is computed by the planner's own ``place``.  A
+broken rule is a bug of the search and never leaves the core; a band that was not reached is a finding that the plan must admit.
 """
 
 from __future__ import annotations
