@@ -30,7 +30,7 @@ from ballast.core.planner.search.world import World
 from ballast.errors import NoPlanFound
 
 if TYPE_CHECKING:
-    from ballast.core.planner.problem.reach import Reach
+    from ballast.core.planner.bound.reach import Reach
 
 RANGES: Final = frozenset({"band", "uneven-racks"})
 """Obstacles that name ranges which are not met: alone, they call for nothing."""
@@ -156,7 +156,7 @@ def _search(question: Question) -> _Searched:
     at_rest = _at_rest(question, world)
     if not at_rest and isinstance(intent, Balance):
         # Compiled code takes more than a second to load, which a cluster that needs no plan must not pay.
-        from ballast.core.planner.problem.reach import reach_of  # noqa: PLC0415
+        from ballast.core.planner.bound.reach import reach_of  # noqa: PLC0415
 
         reach = reach_of(asked)
         if reach is not None:

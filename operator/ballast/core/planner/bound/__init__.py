@@ -1,1 +1,1 @@
-"""The least bytes that any plan must copy: ``bound`` tells it, by the programs and prices of the other modules."""
+"""What no plan can do better: the least bytes that it must copy (``bound``), and the ranges that it can meet (``reach``)."""

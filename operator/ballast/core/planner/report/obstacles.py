@@ -21,7 +21,7 @@ from ballast.core.planner.search.found import Found
 from ballast.core.wording import human_many
 
 if TYPE_CHECKING:  # it loads compiled code
-    from ballast.core.planner.problem.reach import Reach
+    from ballast.core.planner.bound.reach import Reach
 
 Spent = dict[str, Value]
 """The limit that was reached; empty where none was."""
