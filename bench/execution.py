@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, brokers_involved, entries
 from ballast.executor.driver.driver import Driver
 from ballast.executor.machine.policy import ExecutionPolicy

@@ -21,9 +21,9 @@ from random import Random
 from typing import Final
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, build
-from ballast.core.cluster.snapshot_file import Snapshot, dumps
 from ballast.core.compiled import library
 from ballast.core.planner import Loads
+from ballast.core.snapshot.file import Snapshot, dumps
 
 MOST_CPU_S: Final = 1.0
 """Most that a first plan with the library may take, up to ``HELD_REPLICAS``."""

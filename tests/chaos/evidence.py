@@ -15,9 +15,9 @@ from tests.chaos.cluster import ChaosSandbox
 from tests.chaos.schedule import Step, as_json
 from tests.chaos.verdicts import Violation
 
-from ballast.core.cluster.snapshot_file import Snapshot
-from ballast.core.cluster.snapshot_file import dumps as snapshot_text
 from ballast.core.planner import Loads
+from ballast.core.snapshot.file import Snapshot
+from ballast.core.snapshot.file import dumps as snapshot_text
 from ballast.errors import BallastError
 from ballast.ports.cluster import Cluster, ConfigResource
 

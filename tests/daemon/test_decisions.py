@@ -26,9 +26,9 @@ from tests.daemon.rig import (
 )
 
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.guards import verdict
 from ballast.core.plan import Move, Plan
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.planner import Place, Selection, TopicRule, plan
 from ballast.core.throttles import FOLLOWER_RATE, LedgerEntry, Setting
 from ballast.daemon.acting.driving import DriverRunController

@@ -25,7 +25,7 @@ from tests.daemon.rig import (
 from tests.waiting import PATIENCE_S
 
 from ballast.core.cluster import ClusterState
-from ballast.core.cluster.fingerprint import fingerprint
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.daemon.acting import propose
 from ballast.daemon.acting.decisions import decisions_in
 from ballast.daemon.acting.policy import DaemonPolicy, LivePolicy, Mode

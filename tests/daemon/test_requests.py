@@ -26,8 +26,8 @@ from tests.daemon.rig import (
 
 from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.core.cluster import TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.throttles import LEADER_RATE, LedgerEntry, Setting
 from ballast.daemon.acting.driving import DriverRunController
 from ballast.daemon.acting.policy import DaemonPolicy, Mode

@@ -22,14 +22,14 @@ from ballast.adapters.auth.security import Security, parse_jaas
 from ballast.cli.commands.plan.options import partition_of, size_of
 from ballast.cli.option_types import seconds_of
 from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, TopicPartition, build
-from ballast.core.cluster.snapshot_file import Snapshot
-from ballast.core.cluster.snapshot_file import dumps as dump_snapshot
-from ballast.core.cluster.snapshot_file import loads as load_snapshot
 from ballast.core.named_brokers import NamedBrokers
 from ballast.core.placement import format_manual, parse_manual
 from ballast.core.plan import Move, Obstacle, Plan, Reason
 from ballast.core.plan.file import dumps, loads
 from ballast.core.planner import Loads
+from ballast.core.snapshot.file import Snapshot
+from ballast.core.snapshot.file import dumps as dump_snapshot
+from ballast.core.snapshot.file import loads as load_snapshot
 from ballast.core.stock.files import (
     ReassignmentEntry,
     format_reassignment,

@@ -18,9 +18,9 @@ from tests.leash import leashed
 from tests.waiting import PATIENCE_S, eventually, until
 
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.file import dumps
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.throttles.stale import all_settings
 from ballast.errors import Refused
 from ballast.executor.journal.ledger import resource_of

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from tests.documents import validated
 
-from ballast.core.cluster import ClusterState, snapshot_file
+from ballast.core.cluster import ClusterState
 from ballast.core.planner import Loads
 from ballast.core.planner.cross_rack.traffic import is_nearest
+from ballast.core.snapshot import file as snapshot_file
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
 

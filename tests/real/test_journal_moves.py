@@ -13,9 +13,9 @@ from tests.waiting import becomes, until
 from ballast.adapters.journal.requests import CONFIGS as REQUESTS_CONFIGS
 from ballast.adapters.journal.topic import JOURNAL_CONFIGS, TopicJournal
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Plan
 from ballast.core.plan.file import dumps
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.errors import Unavailable
 from ballast.ports.cluster import ConfigResource
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC

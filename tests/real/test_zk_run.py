@@ -10,8 +10,8 @@ from tests.waiting import becomes, until
 
 from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.throttles import RATES
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, RunEvent

@@ -22,8 +22,8 @@ from ballast.adapters.zookeeper.client import ELECTION, REASSIGN, ZooKeeper
 from ballast.adapters.zookeeper.cluster import ZooKeeperCluster
 from ballast.adapters.zookeeper.lock import LOCK
 from ballast.core.cluster import TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.errors import AuthorizationFailed, Fenced, LockHeld, Unavailable
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, RunEvent

@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.planner import Balance, PlannerPolicy
 from ballast.core.planner import plan as make_plan
 from ballast.core.throttles import LISTS

@@ -14,9 +14,9 @@ from tests.unit.core.planner.clusters import cluster
 
 from ballast.cli.main import cli
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
-from ballast.core.cluster.snapshot_file import Snapshot, dumps
 from ballast.core.plan import Plan
 from ballast.core.planner import Expand, Loads, PlannerPolicy, plan
+from ballast.core.snapshot.file import Snapshot, dumps
 from ballast.errors import Incomplete, UsageError
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.sim.play import BrokerFailure, Playback, play

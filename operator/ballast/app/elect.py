@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from ballast.app.journal_reading import read_drained
 from ballast.app.runs import Session
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.leadership import elections, imbalance
 from ballast.core.leadership.limits import CLUSTER, imbalance_percentage
 from ballast.core.named_brokers import NamedBrokers
 from ballast.core.plan import Plan, Purpose
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.planner import PlannerPolicy
 from ballast.core.stock.checks import check_election
 from ballast.core.wording import ShowLine, human_brokers, human_elections, planned_elections

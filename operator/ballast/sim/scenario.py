@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
-from ballast.core.cluster.snapshot_file import loads as read_snapshot
 from ballast.core.placement.java_random import JavaRandom
 from ballast.core.placement.kraft import place_kraft
 from ballast.core.planner import Balance, Decommission, Demote, Evacuate, Expand, Intent, Leaders, PlannerPolicy, Racks
 from ballast.core.planner import plan as make_plan
+from ballast.core.snapshot.file import loads as read_snapshot
 from ballast.core.throttles import RATES
 from ballast.executor.driver.driver import Driver
 from ballast.executor.machine.policy import ExecutionPolicy

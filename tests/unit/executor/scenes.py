@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Performing, RunEvent, RunResult
 from ballast.executor.journal.notes import RunNote

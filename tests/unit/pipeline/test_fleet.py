@@ -31,7 +31,7 @@ from ballast.core.cluster import (
     Topic,
     build,
 )
-from ballast.core.cluster.fingerprint import fingerprint
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.planner import Balance, plan
 from ballast.core.what_if import (
     POLICY,

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
-from ballast.core.cluster.snapshot_file import Snapshot, dumps
 from ballast.core.planner import Loads
+from ballast.core.snapshot.file import Snapshot, dumps
 
 HEAVY = (
     "confluent_kafka", "kafka", "kazoo", "pyspark", "numpy", "pyarrow", "numba", "highspy", "deltalake", "pydantic",

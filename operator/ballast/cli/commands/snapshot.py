@@ -18,8 +18,8 @@ from ballast.core.wording import human_many
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
-    from ballast.core.cluster.snapshot_file import Snapshot
     from ballast.core.planner import Loads
+    from ballast.core.snapshot.file import Snapshot
     from ballast.wiring.cluster import OpenCluster
 
 
@@ -65,8 +65,8 @@ def snapshot(
     ballast plan … --snapshot FILE and ballast simulate --snapshot FILE work on the file as on the cluster, and the line
     "snapshot FILE" begins a scenario of the simulator.
     """
-    from ballast.core.cluster.anonymise import anonymise_snapshot
-    from ballast.core.cluster.snapshot_file import Snapshot, dumps
+    from ballast.core.snapshot.anonymise import anonymise_snapshot
+    from ballast.core.snapshot.file import Snapshot, dumps
     from ballast.errors import UsageError
 
     if measure is not None and store is not None:
@@ -95,7 +95,7 @@ def snapshot(
 
 def read_snapshot(path: Path) -> Snapshot:
     """A snapshot file, for the commands that take one in place of a cluster."""
-    from ballast.core.cluster.snapshot_file import loads
+    from ballast.core.snapshot.file import loads
 
     return loads(path.read_bytes(), source=path.name)
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from ballast.core.catalogue import Message
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.cluster.fingerprint import find_recreated, fingerprint
 from ballast.core.plan import Move, Plan
+from ballast.core.plan.fingerprint import find_recreated, fingerprint
 
 SENTENCES: Final[Mapping[str, str]] = {
     # Since the plan was made.

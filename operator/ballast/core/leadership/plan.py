@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState, Ints, TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.leadership.reorder import Reordering, balance_counts, balance_weights, choices, loads, reorder_moves
 from ballast.core.leadership.skew import partition_bytes
 from ballast.core.plan import Move, Plan, Purpose, Reason
+from ballast.core.plan.fingerprint import fingerprint, with_topic_ids
 from ballast.core.plan.log_dirs import with_log_dir_errors
 
 Measure = Literal["counts", "bytes"]

@@ -1,4 +1,4 @@
-"""A plan as a value, its batches and its file."""
+"""A plan as a value, its file, and the assignment that it was made from."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState, Ints, SmallInts, TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.plan import Move, Obstacle, Plan
+from ballast.core.plan.fingerprint import fingerprint, with_topic_ids
 from ballast.core.planner.checker.checker import demand_sound
 from ballast.core.planner.cross_rack import traffic as cross_rack
 from ballast.core.planner.dirs import with_dirs

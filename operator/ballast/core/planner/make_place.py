@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from ballast.core.cluster import ClusterState, Ints, TopicPartition
-from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.placement.colocation import colocation
 from ballast.core.placement.naive import naive_layout
 from ballast.core.plan import Move, Plan, Reason
+from ballast.core.plan.fingerprint import fingerprint, with_topic_ids
 from ballast.core.planner.bound.bound import bound_of
 from ballast.core.planner.checker.checker import demand_possible
 from ballast.core.planner.intents import Balance, Place

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ballast.core.cluster import UNKNOWN, ClusterState
-from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.plan import Move, Plan, Purpose, Reason
+from ballast.core.plan.fingerprint import fingerprint, with_topic_ids
 from ballast.core.stock.checks import check_against, check_entries
 from ballast.core.stock.checks import moves as stock_moves
 from ballast.core.stock.files import ReassignmentEntry

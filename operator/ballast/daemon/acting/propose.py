@@ -12,8 +12,8 @@ from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
 from ballast.core.cluster import UNKNOWN
-from ballast.core.cluster.fingerprint import find_recreated, fingerprint
 from ballast.core.plan import Move, Plan, work
+from ballast.core.plan.fingerprint import find_recreated, fingerprint
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.wording import human_bytes
 from ballast.daemon.acting.decisions import Approval, Decisions, approval_record, rejection_record

@@ -8,10 +8,10 @@ import numpy as np
 
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.balancers import controller_interval_s, controller_rebalances
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.leadership import electable, imbalance
 from ballast.core.leadership.limits import CLUSTER, check_interval_s, imbalance_percentage
 from ballast.core.plan import Plan, Purpose
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.wording import human_percent, human_time
 from ballast.daemon.acting.policy import ActionKind, ControllerRebalance, LivePolicy
 from ballast.daemon.acting.propose import Proposals

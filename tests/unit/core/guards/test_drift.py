@@ -8,9 +8,9 @@ from string import Formatter
 import pytest
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
-from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.guards.drift import SENTENCES, Difference, Drift, drift, keep_valid, mismatches
 from ballast.core.plan import Move, Plan
+from ballast.core.plan.fingerprint import fingerprint, with_topic_ids
 
 
 def cluster(*rows: PartitionRow, topic_id: str = "A") -> ClusterState:

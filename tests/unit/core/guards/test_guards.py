@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, PartitionRow, Topic, TopicPartition, build
-from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.guards import judge
 from ballast.core.guards.drift import drift, keep_valid, mismatches
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.file import dumps
 from ballast.core.plan.file import loads as read_plan
+from ballast.core.plan.fingerprint import fingerprint, with_topic_ids
 
 
 def cluster(*rows: PartitionRow, down: tuple[int, ...] = (), min_isr: int = 1) -> ClusterState:

@@ -13,10 +13,10 @@ from ballast.cli.cluster_options import ClusterOptions
 from ballast.cli.commands.leaders import leaders
 from ballast.cli.commands.plan.command import EXIT_PENDING, plan
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.leadership.plan import balance, leader_plan
 from ballast.core.plan import Reason
 from ballast.core.plan.file import dumps, loads
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.stock.files import parse_reassignment
 from ballast.errors import UsageError
 

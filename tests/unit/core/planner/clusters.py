@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build, snapshot_file
+from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
+from ballast.core.snapshot import file as snapshot_file
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 

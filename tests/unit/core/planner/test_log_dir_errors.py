@@ -13,8 +13,6 @@ from tests.unit.core.planner.clusters import cluster
 
 from ballast.cli.commands.plan.command import plan as command
 from ballast.core.cluster import ClusterState, LogDir
-from ballast.core.cluster.snapshot_file import Snapshot
-from ballast.core.cluster.snapshot_file import dumps as dump_snapshot
 from ballast.core.leadership.plan import balance, leader_plan
 from ballast.core.plan import LogDirError
 from ballast.core.plan.file import loads
@@ -37,6 +35,8 @@ from ballast.core.planner import (
 )
 from ballast.core.planner.report.page import page
 from ballast.core.planner.request import dump_request, load_request
+from ballast.core.snapshot.file import Snapshot
+from ballast.core.snapshot.file import dumps as dump_snapshot
 
 WHOLE = LogDir("/whole", 100_000, 50_000)
 FAILED = LogDir("/failed", error="KAFKA_STORAGE_ERROR")

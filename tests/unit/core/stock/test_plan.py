@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan, Reason
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.stock.files import ReassignmentEntry, StockFormatError
 from ballast.core.stock.plan import plan_of_entries
 

@@ -11,9 +11,9 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
-from ballast.core.plan.batches import Caps, Load, choose
 from ballast.executor.driver.driver import Driver
 from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.scheduling.batches import Caps, Load, choose
 from ballast.ports.cluster import Outcome, Reassignment
 from ballast.sim import SimCluster, SimWorld
 

@@ -8,9 +8,9 @@ import pytest
 from tests.unit.executor.scenes import MB, T, scene
 
 from ballast.core.plan import Move
-from ballast.core.plan.batches import Caps, Load, choose
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import MoveRun, Now, Run
+from ballast.executor.machine.scheduling.batches import Caps, Load, choose
 from ballast.executor.machine.stages import Moving
 from ballast.executor.machine.time_limit import next_end_s
 

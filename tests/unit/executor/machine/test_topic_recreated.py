@@ -9,8 +9,8 @@ import pytest
 from tests.unit.executor.scenes import MB, T, holder, scene
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.cluster.fingerprint import with_topic_ids
 from ballast.core.plan import Move
+from ballast.core.plan.fingerprint import with_topic_ids
 from ballast.core.throttles import LISTS
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, RunEvent, RunResult

@@ -11,11 +11,12 @@ from typing import Final
 from ballast.core import guards
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.guards import Verdict, verdict
-from ballast.core.plan import Move, Place, batches
+from ballast.core.plan import Move, Place
 from ballast.core.throttles import RateShortfall, brokers_involved, shortfall
 from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture, target
 from ballast.executor.machine.run import MoveRun, Now, Phase, Run, Status, with_moves
+from ballast.executor.machine.scheduling import batches
 from ballast.executor.machine.scheduling.room import bytes_to_arrive, only_log_dirs, size_of
 from ballast.executor.machine.scheduling.speeds import broker_rates, ceiling
 from ballast.executor.machine.stages import (

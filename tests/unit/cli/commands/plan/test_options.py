@@ -15,9 +15,9 @@ from ballast.cli.commands.plan.command import EXIT_PENDING
 from ballast.cli.commands.plan.options import rule_of
 from ballast.cli.commands.snapshot import read_snapshot
 from ballast.cli.main import cli
-from ballast.core.cluster.snapshot_file import Snapshot, dumps
 from ballast.core.plan.file import loads
 from ballast.core.planner import Loads, TopicRule
+from ballast.core.snapshot.file import Snapshot, dumps
 from ballast.errors import NoPlanFound, UsageError
 from ballast.executor.driver.pace import first_pace
 from ballast.settings import load_settings

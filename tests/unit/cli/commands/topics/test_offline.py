@@ -12,9 +12,9 @@ from tests.unit.core.planner.test_place import NAIVE, cluster
 
 from ballast.cli.commands.plan.command import plan
 from ballast.cli.commands.topics.command import topics
-from ballast.core.cluster.snapshot_file import Snapshot, dumps
 from ballast.core.plan.file import loads
 from ballast.core.planner import Loads
+from ballast.core.snapshot.file import Snapshot, dumps
 from ballast.errors import UsageError
 
 RACKS = "0 a\n1 b  # two racks\n2 a\n3 b\n4 a\n5 b\n"

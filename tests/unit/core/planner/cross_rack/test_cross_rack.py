@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.core.planner.clusters import clusters
 
-from ballast.core.cluster import UNKNOWN, Broker, ClusterState, PartitionRow, Topic, build, snapshot_file
-from ballast.core.cluster.anonymise import anonymise_snapshot
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, PartitionRow, Topic, build
 from ballast.core.cluster.state import ConfigValue
 from ballast.core.plan import Plan
 from ballast.core.plan.file import dumps
@@ -46,6 +45,8 @@ from ballast.core.planner.report.page import page
 from ballast.core.planner.request import dump_request, load_request
 from ballast.core.planner.search.cheaper_leaders import GAP, WORTH, lead_cheaply
 from ballast.core.planner.search.world import World
+from ballast.core.snapshot import file as snapshot_file
+from ballast.core.snapshot.anonymise import anonymise_snapshot
 from ballast.core.status import cluster_status
 from ballast.daemon.context.view import View
 from ballast.daemon.metrics.catalog import CATALOG

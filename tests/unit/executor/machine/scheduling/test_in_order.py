@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.unit.executor.scenes import MB, Ears, Scene, holder
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
-from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.guards import verdict
 from ballast.core.plan import Move, Place, Plan
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.executor.driver.driver import Driver
 from ballast.executor.journal.records import dump_run, load_runs
 from ballast.executor.machine.observation import Picture

@@ -10,12 +10,12 @@ import pytest
 from ballast.core.cluster import UNKNOWN, Broker, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.guards import judge, rooms
 from ballast.core.plan import Move, Plan
-from ballast.core.plan.batches import Caps, Load, choose
 from ballast.executor.machine.observation import Disks, Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer, total_of
 from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
+from ballast.executor.machine.scheduling.batches import Caps, Load, choose
 from ballast.executor.machine.scheduling.room import bytes_to_arrive
 from ballast.executor.machine.scheduling.schedule import start
 from ballast.executor.machine.stages import Moving, Planned, Relocating, Stage, Stalled, Verified

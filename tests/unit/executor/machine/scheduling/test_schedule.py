@@ -10,12 +10,12 @@ import pytest
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move
-from ballast.core.plan.batches import json_bytes
 from ballast.core.throttles import SAFE_SHARE
 from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import MoveRun, Now, Phase, Run, Status
+from ballast.executor.machine.scheduling.batches import json_bytes
 from ballast.executor.machine.scheduling.schedule import select_next, start
 from ballast.executor.machine.stages import (
     Cancelling,

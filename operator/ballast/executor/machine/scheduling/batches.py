@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from ballast.core.plan.model import Move, Place
+from ballast.core.plan import Move, Place
 from ballast.core.throttles import SAFE_SHARE
 
 JSON_BYTES_PER_MOVE: Final = 40

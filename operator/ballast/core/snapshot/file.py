@@ -20,7 +20,7 @@ import numpy as np
 from pydantic_core import SchemaValidator, ValidationError, to_json
 from pydantic_core.core_schema import CoreSchema
 
-from ballast.core.cluster.state import (
+from ballast.core.cluster import (
     NO_LEADERSHIP_RECORD,
     UNKNOWN,
     Broker,

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ballast.core.cluster.snapshot_file import Snapshot
-from ballast.core.cluster.state import Broker, ClusterState, LogDir, PartitionRow, Topic, build
+from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
+from ballast.core.snapshot.file import Snapshot
 
 
 def anonymise_snapshot(snapshot: Snapshot) -> Snapshot:

@@ -21,10 +21,10 @@ from ballast.core.cluster import (
     Topic,
     build,
 )
-from ballast.core.cluster.anonymise import anonymise_snapshot
-from ballast.core.cluster.fingerprint import fingerprint
-from ballast.core.cluster.snapshot_file import HINT, Snapshot, dumps, loads
+from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.planner import Balance, Loads, plan
+from ballast.core.snapshot.anonymise import anonymise_snapshot
+from ballast.core.snapshot.file import HINT, Snapshot, dumps, loads
 from ballast.errors import UsageError
 
 HIDDEN = "hunter2-and-more"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.core.plan import Move, Place
-from ballast.core.plan.batches import Caps, Load, choose, json_bytes
+from ballast.executor.machine.scheduling.batches import Caps, Load, choose, json_bytes
 
 WIDE = Caps(moves_in_per_broker=100, moves_out_per_broker=100, moves_in_cluster=100)
 CAPS = Caps(moves_in_per_broker=2, moves_out_per_broker=2, moves_in_cluster=4)

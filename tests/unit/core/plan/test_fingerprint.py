@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
-from ballast.core.cluster.fingerprint import find_recreated, fingerprint, with_topic_ids
 from ballast.core.plan import Move, Plan
+from ballast.core.plan.fingerprint import find_recreated, fingerprint, with_topic_ids
 
 
 def row(topic: str, number: int, *replicas: int) -> PartitionRow:

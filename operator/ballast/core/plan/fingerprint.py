@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ballast.core.cluster.state import ClusterState
-from ballast.core.plan import Plan
+from ballast.core.cluster import ClusterState
+from ballast.core.plan.model import Plan
 
 
 def fingerprint(state: ClusterState) -> str:
