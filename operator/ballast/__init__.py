@@ -1,6 +1,6 @@
 """Ballast keeps a live Kafka cluster balanced.
 
-The layers, top to bottom: ``cli`` → ``wiring | sim | sandbox`` → ``settings`` → ``daemon | pipeline`` →
+The layers, top to bottom: ``cli`` → ``app`` → ``wiring | sim`` → ``sandbox`` → ``settings`` → ``daemon | pipeline`` →
 ``executor | adapters`` → ``ports`` → ``core`` → ``errors``.  A room imports only rooms below it.
 """
 

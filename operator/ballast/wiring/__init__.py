@@ -1,1 +1,1 @@
-"""The only room that puts real parts together."""
+"""Puts real parts together, for the commands and the daemon."""
