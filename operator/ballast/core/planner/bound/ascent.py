@@ -12,10 +12,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ballast.core.planner.bound.kernels import SCALE
+from ballast.core.planner.bound.kernels import SCALE, sum_loads
 from ballast.core.planner.bound.value import Relaxation
 from ballast.core.planner.problem.problem import SHARE, is_uniform
-from ballast.core.planner.search.loops.kernels import sum_loads
 
 STEPS: Final = 800
 WORK: Final = 15_000_000

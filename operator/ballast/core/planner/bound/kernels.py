@@ -1,4 +1,4 @@
-"""The cheapest placement of every partition at given prices, compiled: the inner loop of the lower bound.
+"""The cheapest placement of every partition at given prices, compiled: the inner loop of the lower bound; and what brokers then carry.
 
 Integers over flat arrays.  Nothing here comes from the search, so that no error of its can excuse itself.
 
@@ -311,3 +311,14 @@ def place_all(
         high += cost >> LOW_BITS
         low += cost & ((1 << LOW_BITS) - 1)
     return high, low
+
+
+@kernel
+def sum_loads(start: Any, cur: Any, lead: Any, follow: Any, load: Any) -> None:
+    """Fill ``load``, by broker and resource, from the assignment."""
+    for p in range(len(start) - 1):
+        for slot in range(start[p], start[p + 1]):
+            b = cur[slot]
+            if b >= 0:
+                for k in range(load.shape[1]):
+                    load[b, k] += lead[p, k] if slot == start[p] else follow[p, k]

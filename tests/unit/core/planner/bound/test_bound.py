@@ -33,13 +33,12 @@ from ballast.core.planner.bound import branch as bound_branch
 from ballast.core.planner.bound import program as bound_program
 from ballast.core.planner.bound.bound import ASCENT, BY_BROKER, FILLING, WHOLE, Bound, bound_of
 from ballast.core.planner.bound.branch import branch
-from ballast.core.planner.bound.kernels import ANYWHERE, APART, CLOSED, LOOSE, SCALE
+from ballast.core.planner.bound.kernels import ANYWHERE, APART, CLOSED, LOOSE, SCALE, sum_loads
 from ballast.core.planner.bound.listed import list_large_partitions, list_placements
 from ballast.core.planner.bound.program import WORK, Floats, Program, generate
 from ballast.core.planner.bound.value import Relaxation, relaxation_of
 from ballast.core.planner.problem.problem import Problem, problem_of
 from ballast.core.planner.problem.scope import scope_of
-from ballast.core.planner.search.loops import kernels
 from ballast.core.planner.search.search import search
 from ballast.core.planner.search.world import World
 
@@ -202,7 +201,7 @@ class Work:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.programs: dict[int, int] = {}
         self.slots = 0
-        solve, add_up = linear.solve, kernels.sum_loads
+        solve, add_up = linear.solve, sum_loads
         kept: list[Any] = []
 
         def solved(solver: Any, what: str, **options: Any) -> Any:

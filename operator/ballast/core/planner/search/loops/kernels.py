@@ -430,14 +430,3 @@ def hand_over(arrays: Arrays, load: Any, lead: Any, follow: Any, p: int, slot: i
         load[b, k] += d
     cur[first] = b
     cur[slot] = a
-
-
-@kernel
-def sum_loads(start: Any, cur: Any, lead: Any, follow: Any, load: Any) -> None:
-    """Fill ``load`` from the assignment."""
-    for p in range(len(start) - 1):
-        for slot in range(start[p], start[p + 1]):
-            b = cur[slot]
-            if b >= 0:
-                for k in range(load.shape[1]):
-                    load[b, k] += lead[p, k] if slot == start[p] else follow[p, k]
