@@ -22,8 +22,8 @@ from tests.daemon.rig import (
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move, Plan
+from ballast.daemon.acting.action_history import ActionHistory
 from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, RESERVED_KEY
-from ballast.daemon.acting.permission import ActionHistory
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
 from ballast.daemon.acting.propose import Proposal
 from ballast.daemon.acting.runs import acts_key

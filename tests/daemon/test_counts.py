@@ -7,8 +7,8 @@ from tests.daemon.rig import Rig, a_rig, give_run_controller, holder, keep_lock,
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
+from ballast.daemon.acting.action_history import ActionHistory
 from ballast.daemon.acting.decisions import Approval, approval_record
-from ballast.daemon.acting.permission import ActionHistory
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.propose import Proposal
 from ballast.daemon.acting.runs import acts_in

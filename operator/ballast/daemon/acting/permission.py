@@ -1,22 +1,27 @@
 """May this kind of action start now?  One table of reasons, read from the top; the first that holds is the answer.
 
-Pure: what is known goes in, a ``Permission`` with a stable code and a sentence comes out.
+``permission`` is pure: what is known goes in as a ``Situation``, a ``Permission`` with a stable code and a sentence comes out.
+``Permissions`` gathers the situation from the parts that know it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from ballast.core.catalogue import Catalogue, Message
-from ballast.core.document import Reader
 from ballast.core.wording import human_time
-from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
+from ballast.daemon.acting.action_history import ActionHistory
+from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, LivePolicy, Mode
+from ballast.daemon.acting.runs import Runs
 from ballast.daemon.acting.windows import is_open, next_opening
-from ballast.daemon.context.view import COOLING_DOWN, Other, Outage, Permission, Role
+from ballast.daemon.context.access import Access
+from ballast.daemon.context.view import COOLING_DOWN, Board, Other, Outage, Permission, Role
+from ballast.daemon.observing.reading import Reading
 from ballast.executor.journal.pause import Pause
+from ballast.ports.time import Clock
 
 SENTENCES: Final[Mapping[str, str]] = {
     "stopping": "The daemon is stopping.",
@@ -58,62 +63,6 @@ class PermissionReason(Message):
             "reason": lambda reason: f": {reason}" if reason else "",
         }
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionHistory:
-    """What this cluster has seen of one kind of action; it lives in the journal, so that it survives restarts."""
-
-    day: str = ""
-    """The UTC day that ``starts`` counts, as ``2026-11-21``."""
-    starts: int = 0
-    last_end_ms: int | None = None
-    run: str = ""
-    """The run that was started last: the process that adopts it knows its kind by this."""
-
-    def add_start(self, now_ms: int, run: str) -> ActionHistory:
-        """One more start; of a run that is counted already it is none."""
-        today = _day(now_ms)
-        if run == self.run:
-            return self
-        return replace(self, day=today, starts=self.starts + 1 if self.day == today else 1, run=run)
-
-    def add_late_start(self, at_ms: int, run: str, *, after: str) -> ActionHistory:
-        """A start that was not counted when it was made, right after the one of ``after``.
-
-        Others may have counted starts since: of them the newest stays the newest.
-        """
-        if run == self.run:
-            return self
-        if self.run == after:
-            return self.add_start(at_ms, run)
-        return replace(self, starts=self.starts + 1) if self.day == _day(at_ms) else self
-
-    def add_end(self, now_ms: int) -> ActionHistory:
-        """An end: the cool-down begins."""
-        return replace(self, last_end_ms=now_ms)
-
-    def add_late_end(self, at_ms: int) -> ActionHistory:
-        """An end that was not noted when it came; a later one may have been."""
-        return replace(self, last_end_ms=max(at_ms, self.last_end_ms or at_ms))
-
-    def starts_on(self, now_ms: int) -> int:
-        """Starts on the day of ``now_ms``."""
-        return self.starts if self.day == _day(now_ms) else 0
-
-    def to_json(self) -> dict[str, Any]:
-        """As the journal keeps it."""
-        return {"day": self.day, "starts": self.starts, "last_end_ms": self.last_end_ms, "run": self.run}
-
-    @classmethod
-    def from_json(cls, r: Reader) -> ActionHistory:
-        """From the journal; what is missing is refused: as if nothing had happened, caps would let more happen."""
-        return cls(
-            day=r.text("day"),
-            starts=r.integer("starts"),
-            last_end_ms=r.integer_or_null("last_end_ms"),
-            run=r.text("run"),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,5 +155,39 @@ def _objections_of_time(kind: ActionKind, policy: DaemonPolicy, at: Situation) -
             yield PermissionReason(COOLING_DOWN, {"since_s": max(since_s, 0.0), "cool_down_s": own.cool_down_s})
 
 
-def _day(now_ms: int) -> str:
-    return datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%d")
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What may start now and what may not, and why."""
+
+    clock: Clock
+    board: Board
+    policy: LivePolicy
+    reading: Reading
+    access: Access
+    runs: Runs
+
+    def of(self, kind: ActionKind) -> Permission:
+        """May this kind of action start now?"""
+        return permission(kind, self.policy.now, self._situation())
+
+    def publish(self) -> None:
+        """Publish the permission of every kind of action."""
+        policy = self.policy.now
+        self.board.publish(permissions=permissions(policy, self._situation()), mode=policy.mode.value)
+
+    def _situation(self) -> Situation:
+        view, run = self.board.view, self.access.current()
+        return Situation(
+            now_ms=self.clock.now_ms(),
+            role=view.role,
+            lock_holder="" if view.lock.held else view.lock.holder,
+            journal_problem=view.lock.journal_problem,
+            reading_age_s=self.reading.age_s(),
+            outage=view.outage,
+            pause=view.pause,
+            run=run.id if run else None,
+            release_for=self.access.release_for,
+            others=view.others,
+            quiet_reason=self.reading.quiet_reason(),
+            acts=self.runs.acts,
+        )

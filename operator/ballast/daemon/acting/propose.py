@@ -17,9 +17,9 @@ from ballast.core.plan.fingerprint import find_recreated, fingerprint
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.wording import human_bytes
 from ballast.daemon.acting.decisions import Approval, Decisions, approval_record, rejection_record
+from ballast.daemon.acting.permission import Permissions
 from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.acting.runs import Runs
-from ballast.daemon.acting.situation import Permissions
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Answer, BalanceView, Board, MoveView, PlanView, Role
 from ballast.daemon.observing.reading import Reading

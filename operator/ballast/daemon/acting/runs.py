@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ballast.daemon.acting.permission import ActionHistory
+from ballast.daemon.acting.action_history import ActionHistory
 from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board

@@ -16,9 +16,9 @@ from ballast.core.planner import Loads
 from ballast.core.planner.loads import DISK
 from ballast.core.wording import human_brokers, human_many
 from ballast.daemon.acting.journal_view import JournalReader
+from ballast.daemon.acting.permission import Permissions
 from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.propose import Proposals
-from ballast.daemon.acting.situation import Permissions
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Absence, Board, Outage, Role
 from ballast.daemon.observing import others

@@ -9,11 +9,11 @@ from ballast.core.cluster import ClusterState
 from ballast.core.planner import Loads
 from ballast.daemon.acting.drains import Drains
 from ballast.daemon.acting.journal_view import JournalReader
+from ballast.daemon.acting.permission import Permissions
 from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.requests import Requests
 from ballast.daemon.acting.runs import Runs
-from ballast.daemon.acting.situation import Permissions
 from ballast.daemon.context.access import Access, Tools
 from ballast.daemon.context.view import Board
 from ballast.daemon.observing.observe import Observer

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.daemon.acting.permission import CODES, ActionHistory, Situation, permission, permissions
+from ballast.daemon.acting.action_history import ActionHistory
+from ballast.daemon.acting.permission import CODES, Situation, permission, permissions
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, LeaderPolicy, Mode, Window
 from ballast.daemon.context.view import Other, Role
 from ballast.executor.journal.pause import Pause
-from ballast.ports.journal import Corrupt, Record, read_record
 
 NOON_MS = 1_795_262_400_000  # 2026-11-21 12:00 UTC
 AUTO = DaemonPolicy(mode=Mode.AUTO)
@@ -136,18 +136,6 @@ def test_an_end_noted_by_a_clock_far_ahead_holds_nothing() -> None:
     assert acts.add_end(NOON_MS).last_end_ms == NOON_MS
 
 
-def test_a_late_start_stays_behind_those_that_others_have_counted_since() -> None:
-    """The newest run stays the newest, starts of the same day are added, and those of a day before are over."""
-    day_ms = 86_400_000
-    theirs = ActionHistory().add_start(NOON_MS, "b").add_start(NOON_MS, "c")
-    assert theirs.add_late_start(NOON_MS - day_ms, "a", after="") == theirs
-    same_day = theirs.add_late_start(NOON_MS - 1, "a", after="")
-    assert (same_day.starts, same_day.run) == (3, "c")
-    assert theirs.add_late_start(NOON_MS + 1, "c", after="b") == theirs
-    assert theirs.add_late_start(NOON_MS + 1, "d", after="c") == theirs.add_start(NOON_MS + 1, "d")
-    assert ActionHistory().add_end(NOON_MS).add_late_end(NOON_MS - 5).last_end_ms == NOON_MS
-
-
 @given(
     role=st.sampled_from(list(Role)),
     age=st.none() | st.floats(0, 1000),
@@ -166,20 +154,3 @@ def test_only_the_holder_with_a_fresh_reading_ever_acts(
         assert verdict.code in CODES
         assert may_act or not verdict.allowed
         assert verdict.allowed or not (may_act and mode is Mode.AUTO), verdict
-
-
-def test_counts_survive_the_journal() -> None:
-    """What is written is what is read."""
-    acts = ActionHistory().add_start(NOON_MS, "a").add_end(NOON_MS + 5)
-    for kept in (acts, ActionHistory()):
-        assert read_record(Record("daemon/acts/moves", kept.to_json()), ActionHistory.from_json) == kept
-
-
-@pytest.mark.parametrize("missing", ["day", "starts", "last_end_ms", "run"])
-def test_counts_that_are_not_whole_are_refused_and_named(missing: str) -> None:
-    """A missing count is not 0: the caps of the day would begin anew."""
-    value = ActionHistory().add_start(NOON_MS, "a").add_end(NOON_MS + 5).to_json()
-    with pytest.raises(Corrupt, match=f"daemon/acts/moves: '{missing}'"):
-        read_record(
-            Record("daemon/acts/moves", {k: v for k, v in value.items() if k != missing}), ActionHistory.from_json
-        )
