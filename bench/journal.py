@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ballast.adapters.journal.file import FileJournal
 from ballast.core.plan import Move, Plan, Reason
-from ballast.daemon.acting.run_views import JournalView, ParsedJournal, journal_view_of
+from ballast.daemon.acting.journal_view import JournalView, ParsedJournal, journal_view_of
 from ballast.executor.journal.history import expire
 from ballast.executor.journal.records import changes, dump_run
 from ballast.executor.machine.policy import ExecutionPolicy

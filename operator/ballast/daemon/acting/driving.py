@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan, Purpose
-from ballast.daemon.acting.run_views import changes, run_view, throttles_to_restore
+from ballast.daemon.acting.run_views import changes, run_view
 from ballast.daemon.context.view import SETTLING, CheckResult, RunView
 from ballast.daemon.process.health import RUN
 from ballast.daemon.process.logs import log_event
@@ -22,7 +22,7 @@ from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
 from ballast.executor.driver.look import FullReading, no_reading
-from ballast.executor.journal.ledger import list_unrestored
+from ballast.executor.journal.ledger import list_unrestored, load_ledger
 from ballast.executor.journal.notes import RunNote
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Progress
@@ -110,7 +110,7 @@ class DriverRunController:
         """Resume what is open in the journal, oldest first, then remove throttles that are not yet removed."""
         driver = self._new_driver()
         found = driver.open_runs()
-        if not found and not throttles_to_restore(self._parts.journal.read()):
+        if not found and not load_ledger(self._parts.journal.read()):
             return None
         begun = replace(run_view(found[0]), detail="Resuming the run") if found else self._settling()
         self._begin(self._resume_all, driver, begun)

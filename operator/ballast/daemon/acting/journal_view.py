@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ballast.core.cluster import TopicPartition
+from ballast.core.throttles import Setting
 from ballast.core.wording import human_many
 from ballast.daemon.acting.decisions import Decisions, decisions_in, find_reserved
 from ballast.daemon.acting.policy import LivePolicy
-from ballast.daemon.acting.run_views import JournalView, ParsedJournal, journal_view_of
+from ballast.daemon.acting.run_views import past_runs, run_view
 from ballast.daemon.acting.runs import Runs, acts_in
 from ballast.daemon.context.access import Access
-from ballast.daemon.context.view import BalanceView, Board, Role, SkippedRun
+from ballast.daemon.context.view import BalanceView, Board, Role, RunView, SkippedRun
 from ballast.daemon.process.logs import log_event
 from ballast.errors import AuthorizationFailed, JournalLost
+from ballast.executor.journal.history import find_unreadable_open_runs, load_ended
+from ballast.executor.journal.ledger import load_ledger
+from ballast.executor.journal.records import Parsed, Unreadable, load_open_runs, names_in_flight
+from ballast.executor.machine.run import Now
 from ballast.ports.event_sink import ClusterEvent, EventSink
 from ballast.ports.journal import Journal, Record, UnusableJournal, find_restart
 from ballast.ports.time import Clock
@@ -23,6 +29,43 @@ from ballast.ports.time import Clock
 NO_JOURNAL: Final = "There is no journal."
 
 log = logging.getLogger("ballast.daemon")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalView:
+    """What the journal said of runs when it was read last, whichever process executed them."""
+
+    history: tuple[RunView, ...] = ()
+    """Runs that ended, newest first."""
+    skipped: Mapping[str, Unreadable] = field(default_factory=dict)
+    """Why others cannot be shown, by their ids."""
+    open: RunView | None = None
+    """The oldest run that has not ended."""
+    throttles_to_restore: tuple[Setting, ...] = ()
+    """Throttles that were set and are not yet removed."""
+    moving: frozenset[TopicPartition] = frozenset()
+    """Partitions of open runs whose moves have not ended."""
+
+
+@dataclass(slots=True)
+class ParsedJournal:
+    """What was parsed of earlier readings of the same journal, so that the next one parses what is new."""
+
+    moves: Parsed = field(default_factory=Parsed)
+    headers: Parsed = field(default_factory=Parsed)
+
+
+def journal_view_of(records: Sequence[Record], clock: Clock, parsed: ParsedJournal) -> JournalView:
+    """Read the journal's records."""
+    left = load_open_runs(records, Now(clock.now_ms(), clock.monotonic_s()), parsed.moves)
+    ended = load_ended(records, parsed.headers)
+    return JournalView(
+        history=past_runs(ended.runs),
+        skipped={**ended.skipped, **find_unreadable_open_runs(records, left)},
+        open=run_view(left[0]) if left else None,
+        throttles_to_restore=tuple(load_ledger(records)),
+        moving=names_in_flight(records),
+    )
 
 
 @dataclass(slots=True)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.core.plan.work import work_of
-from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
+from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE
 from ballast.core.wording import human_elections, human_many
 from ballast.daemon.context.view import MoveView, RunView
-from ballast.executor.journal.history import RunSummary, find_unreadable_open_runs, load_ended
-from ballast.executor.journal.ledger import load_ledger
-from ballast.executor.journal.records import Parsed, Unreadable, load_open_runs, names_in_flight
+from ballast.executor.journal.history import RunSummary
 from ballast.executor.machine.progress import Progress, done_of, total_of
-from ballast.executor.machine.run import ElectionStage, MoveRun, Now, Run
+from ballast.executor.machine.run import ElectionStage, MoveRun, Run
 from ballast.executor.machine.stages import ENDED_CODES, Ended, InFlight, Verified
-from ballast.ports.journal import Record
-from ballast.ports.time import Clock
 
 SHOWN_MOVES: Final = 50
 SHOWN_RUNS: Final = 50
@@ -73,43 +67,6 @@ def _lowest_rate(run: Run) -> int | None:
     return min(rates, default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalView:
-    """What the journal said of runs when it was read last, whichever process executed them."""
-
-    history: tuple[RunView, ...] = ()
-    """Runs that ended, newest first."""
-    skipped: Mapping[str, Unreadable] = field(default_factory=dict)
-    """Why others cannot be shown, by their ids."""
-    open: RunView | None = None
-    """The oldest run that has not ended."""
-    throttles_to_restore: tuple[Setting, ...] = ()
-    """Throttles that were set and are not yet removed."""
-    moving: frozenset[TopicPartition] = frozenset()
-    """Partitions of open runs whose moves have not ended."""
-
-
-@dataclass(slots=True)
-class ParsedJournal:
-    """What was parsed of earlier readings of the same journal, so that the next one parses what is new."""
-
-    moves: Parsed = field(default_factory=Parsed)
-    headers: Parsed = field(default_factory=Parsed)
-
-
-def journal_view_of(records: Sequence[Record], clock: Clock, parsed: ParsedJournal) -> JournalView:
-    """Read the journal's records."""
-    left = load_open_runs(records, Now(clock.now_ms(), clock.monotonic_s()), parsed.moves)
-    ended = load_ended(records, parsed.headers)
-    return JournalView(
-        history=past_runs(ended.runs),
-        skipped={**ended.skipped, **find_unreadable_open_runs(records, left)},
-        open=run_view(left[0]) if left else None,
-        throttles_to_restore=throttles_to_restore(records),
-        moving=names_in_flight(records),
-    )
-
-
 def past_runs(ended: Sequence[RunSummary]) -> tuple[RunView, ...]:
     """Runs that ended, newest first."""
     return tuple(map(_past, sorted(ended, key=lambda r: r.ended_ms, reverse=True)[:SHOWN_RUNS]))
@@ -133,11 +90,6 @@ def _past(run: RunSummary) -> RunView:
         bytes_total=run.bytes_total,
         bytes_left=None if run.bytes_total is None else max(0, run.bytes_total - run.bytes_done),
     )
-
-
-def throttles_to_restore(records: Iterable[Record]) -> tuple[Setting, ...]:
-    """Throttle settings that a journal says are not yet removed."""
-    return tuple(load_ledger(records))
 
 
 def _sentence(run: Run, flying: list[MoveRun], note: str) -> str:

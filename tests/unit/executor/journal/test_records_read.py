@@ -11,7 +11,7 @@ import pytest
 from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.daemon.acting.run_views import ParsedJournal, journal_view_of
+from ballast.daemon.acting.journal_view import ParsedJournal, journal_view_of
 from ballast.errors import Refused
 from ballast.executor.journal.history import expire, load_summaries, summarise
 from ballast.executor.journal.records import STRIPPED, changes, dump_run, load_open_runs, load_runs, read_runs
