@@ -95,11 +95,11 @@ class Rig:
     @property
     def reading_journal(self) -> Journal | None:
         """The journal to read."""
-        return self.access.reading
+        return self.access.journal_to_read
 
     @reading_journal.setter
     def reading_journal(self, journal: Journal) -> None:
-        self.access.reading = journal
+        self.access.journal_to_read = journal
 
     @property
     def run_controller(self) -> RunController | None:
@@ -151,7 +151,7 @@ def give_run_controller(
     """Let a daemon act."""
     rig.policy = replace(rig.policy, execution=policy or ExecutionPolicy())
     rig.access.journal, controller = tools(rig, store, spawn)
-    rig.access.reading, rig.access.run_controller = MemoryJournal(store, rig.clock), controller
+    rig.access.journal_to_read, rig.access.run_controller = MemoryJournal(store, rig.clock), controller
     return controller
 
 

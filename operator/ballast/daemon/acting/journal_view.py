@@ -87,11 +87,11 @@ class JournalReader:
 
     def read(self) -> str:
         """History, throttles to restore, and which partitions a process with the same journal is moving."""
-        if self.access.reading is None:
+        if self.access.journal_to_read is None:
             self.board.publish(history_problem=NO_JOURNAL)
             return NO_JOURNAL
         try:
-            records = self._read(self.access.reading)
+            records = self._read(self.access.journal_to_read)
         except AuthorizationFailed as denied:
             if self.policy.now.writes:
                 raise

@@ -75,8 +75,8 @@ class Requests:
             wanted = str(request.body.get("run", "")) or self._shown_run()
             _refuse_settling(wanted)
             request = replace(request, body={**request.body, "run": wanted})
-        if self.access.reading is not None and self.policy.now.writes:
-            self.access.reading.request(request)
+        if self.access.journal_to_read is not None and self.policy.now.writes:
+            self.access.journal_to_read.request(request)
             self._sent.append(request)
         elif request.kind in {"pause", "resume", "plan", "reject"}:
             self.inbox.put(request)
@@ -91,8 +91,8 @@ class Requests:
             request = self.inbox.get_nowait()
             log_event(log, str(self.answer(request)), request=request.id, by=request.by)
             answered += 1
-        if self.access.journal is not None and self.access.reading is not None and self._answers():
-            waiting = [r for r in self.access.reading.requests() if r.answer is None]
+        if self.access.journal is not None and self.access.journal_to_read is not None and self._answers():
+            waiting = [r for r in self.access.journal_to_read.requests() if r.answer is None]
             self._unwritten = {r.id: self._unwritten[r.id] for r in waiting if r.id in self._unwritten}
             for request in waiting:
                 if not self._answers():
@@ -108,7 +108,7 @@ class Requests:
                 if self.access.release_for:
                     # Only now: it takes a while, and the lock check, which releases the lock, does not wait for the answer.
                     self.access.stop()
-            self._tell_skipped(self.access.reading.skipped_requests())
+            self._tell_skipped(self.access.journal_to_read.skipped_requests())
             self._share(self.access.journal)
         else:
             self._tell_answers()
@@ -139,9 +139,9 @@ class Requests:
     def _tell_answers(self) -> None:
         """Show what another process answered to the requests of this page: a command that holds the lock has no page."""
         waiting = {request.id for request in tuple(self._sent)}
-        if not waiting or self.access.reading is None:
+        if not waiting or self.access.journal_to_read is None:
             return
-        for request in self.access.reading.requests():
+        for request in self.access.journal_to_read.requests():
             # That a plan was asked for is no answer yet: what came of it is.
             if request.id in waiting and request.answer is not None and (request.kind != "plan" or request.refused):
                 said = str(RequestOutcome(request.answer, request.refused))

@@ -23,7 +23,7 @@ class Access:
     board: Board
     make: Callable[[], Tools | None] = lambda: None
     """Makes what writing takes; None where nothing can be written."""
-    reading: Journal | None = None
+    journal_to_read: Journal | None = None
     """For reading, in observe mode too, and for requests."""
     journal: Journal | None = None
     """None before the mode first asks to write: nothing is written to the cluster."""
