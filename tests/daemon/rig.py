@@ -10,7 +10,7 @@ from typing import Any
 from ballast.core.plan import Plan
 from ballast.daemon.acting.driving import DriverParts, DriverRunController, Spawn
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, LivePolicy, WebPolicy
-from ballast.daemon.acting.propose import Proposal
+from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.acting.requests import Requests
 from ballast.daemon.context.access import Access, Tools
 from ballast.daemon.context.run_controller import RunController

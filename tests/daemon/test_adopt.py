@@ -25,7 +25,7 @@ from ballast.core.plan import Move, Plan
 from ballast.daemon.acting.action_history import ActionHistory
 from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, RESERVED_KEY
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
-from ballast.daemon.acting.propose import Proposal
+from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.acting.runs import acts_key
 from ballast.daemon.context.view import Board, Role, RunView, View
 from ballast.daemon.metrics.catalog import Metrics

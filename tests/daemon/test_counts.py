@@ -10,7 +10,7 @@ from ballast.core.plan import Plan
 from ballast.daemon.acting.action_history import ActionHistory
 from ballast.daemon.acting.decisions import Approval, approval_record
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
-from ballast.daemon.acting.propose import Proposal
+from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.acting.runs import acts_in
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board, Role, View

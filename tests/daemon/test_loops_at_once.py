@@ -26,7 +26,7 @@ from tests.waiting import PATIENCE_S
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan.fingerprint import fingerprint
-from ballast.daemon.acting import propose
+from ballast.daemon.acting import plan_views, propose
 from ballast.daemon.acting.decisions import decisions_in
 from ballast.daemon.acting.policy import DaemonPolicy, LivePolicy, Mode
 from ballast.daemon.acting.runs import Runs
@@ -152,14 +152,14 @@ def test_what_is_shown_last_is_what_there_is(leader: Rig, monkeypatch: pytest.Mo
     """A plan that one loop drops while another one draws all of them is not put back onto the page."""
     check_leaders(leader)
     (plan,) = leader.board.view.plans
-    other, draw = Other(leader), propose.plan_view
+    other, draw = Other(leader), plan_views.plan_view
     reject = request(leader, "reject", plan=plan.id)
 
     def plan_view(*given: Any, **more: Any) -> Any:
         other.does(lambda: answer(leader, reject))
         return draw(*given, **more)
 
-    monkeypatch.setattr(propose, "plan_view", plan_view)
+    monkeypatch.setattr("ballast.daemon.acting.propose.plan_view", plan_view)
     leader.parts.proposals.publish()
     other.ends()
     assert leader.board.view.plans == ()

@@ -31,8 +31,9 @@ from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.document_types import moment
 from ballast.core.plan import Move, Plan, Reason
 from ballast.core.planner import Intent
+from ballast.daemon.acting.plan_views import plan_view
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Intervals, Mode
-from ballast.daemon.acting.propose import Proposal, plan_view
+from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.context.view import BalanceView, Board, Role, RunView, View
 from ballast.daemon.planning.plans import PlanMaker
 from ballast.daemon.web.api import status

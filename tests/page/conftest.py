@@ -21,8 +21,9 @@ from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Top
 from ballast.core.plan import Purpose
 from ballast.core.planner import Balance, Intent, plan
 from ballast.core.samples import Point
+from ballast.daemon.acting.plan_views import plan_view
 from ballast.daemon.acting.policy import ActionKind, WebPolicy
-from ballast.daemon.acting.propose import Proposal, name_of, plan_view
+from ballast.daemon.acting.proposal import Proposal, name_of
 from ballast.daemon.context.view import (
     BalanceView,
     Board,

@@ -29,8 +29,9 @@ from ballast.core.cluster import Gap
 from ballast.core.cluster.drain import Drain
 from ballast.core.plan import Move, Plan, Purpose
 from ballast.core.planner import Decommission
+from ballast.daemon.acting.plan_views import plan_view
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
-from ballast.daemon.acting.propose import Proposal, plan_view
+from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.context.view import (
     NOT_READ,
     Absence,

@@ -15,7 +15,7 @@ from ballast.core.cluster import UNKNOWN
 from ballast.core.plan import Move, Plan
 from ballast.core.planner.report.page import page
 from ballast.core.planner.report.summary import notes
-from ballast.daemon.acting.propose import outline as daemons
+from ballast.daemon.acting.plan_views import outline as daemons
 from ballast.executor.driver.endings import summary
 from ballast.executor.driver.events import RunBegan
 from ballast.executor.machine.notes import note

@@ -12,7 +12,7 @@ from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import Drain
 from ballast.core.wording import human_brokers
 from ballast.daemon.acting.policy import LivePolicy
-from ballast.daemon.acting.propose import Proposal
+from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board, Role, View
 from ballast.daemon.observing.reading import Reading

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
-from ballast.core.cluster import UNKNOWN
-from ballast.core.plan import Move, Plan, work
+from ballast.core.plan import Plan
 from ballast.core.plan.fingerprint import find_recreated, fingerprint
-from ballast.core.plan.log_dirs import warnings
-from ballast.core.wording import human_bytes
 from ballast.daemon.acting.decisions import Approval, Decisions, approval_record, rejection_record
 from ballast.daemon.acting.permission import Permissions
+from ballast.daemon.acting.plan_views import outline, plan_view
 from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
+from ballast.daemon.acting.proposal import Proposal, name_of
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
-from ballast.daemon.context.view import Answer, BalanceView, Board, MoveView, PlanView, Role
+from ballast.daemon.context.view import Answer, BalanceView, Board, PlanView, Role
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.process.logs import log_event
 from ballast.errors import Refused
-from ballast.executor.driver.pace import Pace, first_pace
-from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.driver.pace import first_pace
 from ballast.ports.event_sink import ClusterEvent, EventSink
 from ballast.ports.journal import Request
 from ballast.ports.time import Clock
@@ -36,28 +32,8 @@ log = logging.getLogger("ballast.daemon")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 RUN_ENDED: Final = "A run has just ended: the cluster is read again before anything is decided."
-SHOWN_BROKERS = 200
-"""Brokers of a plan whose loads the page draws before and after."""
 ASKED_WAITS_S = 600
 """How long a plan that a person asked for keeps runs that no person approved from beginning."""
-NOT_PREFERRED = "not-preferred"
-"""The reason of elections: another replica than the preferred one leads."""
-SHOWN_MOVES = 50
-"""Moves of a waiting plan that the page lists; the rest it counts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """A plan and the kind of action that would execute it."""
-
-    id: str
-    kind: ActionKind
-    plan: Plan
-    approved_by: str | None = None
-    objections: tuple[str, ...] = ()
-    """Why it waits for approval whatever the mode; empty where it need not."""
-    request: Request | None = None
-    """Of the person who asked for it; None where Ballast made it by itself."""
 
 
 def _one_at_a_time(method: _Method) -> _Method:
@@ -370,82 +346,3 @@ def _approved(proposal: Proposal) -> bool:
 def _waits(proposal: Proposal) -> str:
     why = f", since {'; '.join(proposal.objections)}" if proposal.objections else ""
     return f"Waiting for approval of {proposal.id}{why}: {outline(proposal.plan)}."
-
-
-def outline(plan: Plan) -> str:
-    """A plan in half a sentence."""
-    return ", ".join(_changes(plan)) or "do nothing"
-
-
-def _changes(plan: Plan) -> list[str]:
-    """What it does, in parts of a sentence."""
-    parts = work.outline(plan)
-    told = plan.summary.get("cross_rack")
-    if told and (saved := told["before"]["bytes_per_s"] - told["after"]["bytes_per_s"]) > 0:
-        parts.append(f"{human_bytes(saved)}/s less between racks")
-    return parts
-
-
-def plan_view(proposal: Proposal, *, pending_approval: bool, policy: ExecutionPolicy, pace: Pace | None) -> PlanView:
-    """A plan as the page shows it, with the pace that a run of it would begin at; None where no reading tells."""
-    plan = proposal.plan
-    reasons = Counter(m.reason.code for m in plan.moves)
-    # Elections that its own moves make necessary are no reason for it.
-    if led_elsewhere := len(set(plan.elections) - {m.name for m in plan.moves}):
-        reasons[NOT_PREFERRED] = led_elsewhere
-    busiest = pace.busiest if pace else None
-    return PlanView(
-        id=proposal.id,
-        action=proposal.kind.value,
-        intent=plan.intent,
-        purpose=plan.purpose,
-        created_at_ms=plan.created_at_ms,
-        moves=len(plan.moves),
-        elections=len(plan.elections),
-        copies=sum(bool(m.adding) for m in plan.moves),
-        changes=tuple(_changes(plan)),
-        bytes_moved=plan.known_bytes,
-        bound_bytes=plan.bound_bytes,
-        status=plan.status,
-        pending_approval=pending_approval,
-        approved_by=proposal.approved_by or "",
-        reasons=tuple(reasons.most_common()),
-        resources=tuple(plan.summary.get("resources", ())),
-        brokers=tuple(plan.summary.get("brokers", ()))[:SHOWN_BROKERS],
-        replica_list_changes=sum(m.is_list_change for m in plan.moves),
-        throttle=policy.throttle if isinstance(policy.throttle, str) else "fixed",
-        throttle_bytes_per_s=busiest.bytes_per_s if busiest else None,
-        seconds=pace.seconds if pace and busiest else None,
-        asked_by=proposal.request.by if proposal.request else "",
-        examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
-        obstacles=tuple(f"Waits for approval: {why}." for why in proposal.objections if pending_approval)
-        + tuple(f"{told} {remedy}" for told, remedy in warnings(plan))
-        + tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),
-    )
-
-
-def _move_view(move: Move) -> MoveView:
-    return MoveView(
-        topic=move.topic,
-        partition=move.partition,
-        old=move.old,
-        new=move.new,
-        size_bytes=move.size_bytes if move.size_bytes != UNKNOWN else None,
-        copied_bytes=0,
-        stage="planned",
-        detail=str(move.reason),
-    )
-
-
-def name_of(kind: ActionKind, plan: Plan) -> str:
-    """A plan's name says what it would do: whichever replica makes it, and however often, it is the same name.
-
-    So a person may approve on any replica's page what another one executes.  Sizes are left out, since they grow while
-    producers write, and so are log dirs, which go by the room of the moment: neither makes it another plan.
-    """
-    digest = hashlib.sha256(plan.fingerprint.encode())
-    for move in plan.moves:
-        digest.update(f"\n{move.topic} {move.partition} {move.old} {move.new}".encode())
-    for name in plan.elections:
-        digest.update(f"\n{name.topic} {name.partition}".encode())
-    return f"{kind.value}-{digest.hexdigest()[:10]}"

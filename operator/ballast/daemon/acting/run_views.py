@@ -16,7 +16,9 @@ from ballast.executor.machine.run import ElectionStage, MoveRun, Run
 from ballast.executor.machine.stages import ENDED_CODES, Ended, InFlight, Verified
 
 SHOWN_MOVES: Final = 50
+"""Moves of a run in progress, or of a waiting plan, that the page lists; the rest it counts."""
 SHOWN_RUNS: Final = 50
+"""Runs that ended, of which the page tells."""
 
 
 def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunView:

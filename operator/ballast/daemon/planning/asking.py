@@ -15,8 +15,10 @@ from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner import Balance, Decommission
 from ballast.daemon.acting.drains import Drains, named_broker
+from ballast.daemon.acting.plan_views import outline
 from ballast.daemon.acting.policy import ActionKind
-from ballast.daemon.acting.propose import RUN_ENDED, Proposal, Proposals, name_of, outline
+from ballast.daemon.acting.proposal import Proposal, name_of
+from ballast.daemon.acting.propose import RUN_ENDED, Proposals
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.view import Board
 from ballast.daemon.observing.reading import Reading

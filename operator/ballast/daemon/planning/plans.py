@@ -12,8 +12,9 @@ from ballast.core.planner import Balance, Evacuate, Intent, Leaders, Loads, Rack
 from ballast.core.planner.place import kafka_placement_intent
 from ballast.core.wording import human_brokers, human_time
 from ballast.daemon.acting.journal_view import JournalReader
+from ballast.daemon.acting.plan_views import outline
 from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
-from ballast.daemon.acting.propose import Proposals, outline
+from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import BalanceView, Board, Role
