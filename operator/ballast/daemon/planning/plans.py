@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ballast.core.cluster import ClusterState
@@ -177,11 +177,7 @@ class RepairCheck:
         if due := down - held.keys():
             headline = f"{headline} {waits}".rstrip()
             made = self.plans.make(state, Evacuate(brokers=due, keep_racks=True))
-            if made.is_empty:
-                self.proposals.withdraw(ActionKind.REPAIR)
-                worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
-                return f"{headline} {worst}"
-            return f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, self._list_objections(state, made))}{_explain_kept(made)}"
+            return f"{headline} {self._propose_rebuild(state, made, self.reading.presence.down_since_s)}"
         if down:
             self.proposals.withdraw(ActionKind.REPAIR)
             return f"{headline} {waits}".rstrip()
@@ -190,18 +186,26 @@ class RepairCheck:
             broker, since = max(gone.items(), key=lambda item: item[1])
             _, held_until_s = held.get(broker, (broker, 0.0))
             left_s = max(since + grace_s, held_until_s) - now_s
-            follows = (
-                "its replicas are rebuilt elsewhere"
-                if self._rebuilds_unasked()
-                else "a plan to rebuild its replicas elsewhere is proposed"
-            )
+            follows = self._say_what_follows("its replicas", "its replicas")
             return f"Broker {broker} is down; it has {human_time(left_s)} to return before {follows}."
         if self.reading.failed_disks.since_s:
             return self._rebuild_offline(state)
         return self._replace_lists(state)
 
-    def _rebuilds_unasked(self) -> bool:
-        return self.policy.now.mode_of(ActionKind.REPAIR) is Mode.AUTO
+    def _say_what_follows(self, they: str, them: str) -> str:
+        """What comes of replicas once their grace is over, by the mode of repairs."""
+        if self.policy.now.mode_of(ActionKind.REPAIR) is Mode.AUTO:
+            return f"{they} are rebuilt elsewhere"
+        return f"a plan to rebuild {them} elsewhere is proposed"
+
+    def _propose_rebuild(self, state: ClusterState, made: Plan, gone: Collection[int]) -> str:
+        """Propose the plan that rebuilds replicas of brokers that are ``gone``, or say why it holds nothing to do."""
+        if made.is_empty:
+            self.proposals.withdraw(ActionKind.REPAIR)
+            return next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
+        said = self.proposals.propose(ActionKind.REPAIR, made, self._list_objections(state, made, gone))
+        kept = f" Not rebuilt: {made.obstacles[0].subject}: {made.obstacles[0].detail}." if made.obstacles else ""
+        return f"{said}{kept}"
 
     def _rebuild_offline(self, state: ClusterState) -> str:
         """Rebuild on other brokers what lies on failed log dirs of live ones, once the disk was not replaced in time."""
@@ -213,20 +217,11 @@ class RepairCheck:
         if not due:
             self.proposals.withdraw(ActionKind.REPAIR)
             left_s = grace_s - (now_s - min(failed.since_s.values()))
-            follows = (
-                "They are rebuilt elsewhere"
-                if self._rebuilds_unasked()
-                else "A plan to rebuild them elsewhere is proposed"
-            )
+            follows = self._say_what_follows("they", "them").capitalize()
             return f"{headline} {follows} unless the disk is replaced within {human_time(left_s)}."
         # One broker at a time: of partitions that have lost a replica on it, those on other failing brokers stay.
         made = self.plans.make(state, Evacuate(brokers=frozenset({min(due)}), keep_racks=True, offline_only=True))
-        if made.is_empty:
-            self.proposals.withdraw(ActionKind.REPAIR)
-            worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
-            return f"{headline} {worst}"
-        objections = tuple(str(o) for o in bounds.list_objections(self.policy.now.repair, state, failed.since_s, made))
-        return f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, objections)}{_explain_kept(made)}"
+        return f"{headline} {self._propose_rebuild(state, made, failed.since_s)}"
 
     def _replace_lists(self, state: ClusterState) -> str:
         """Lists that are not as racks, or the rule of a topic to follow Kafka's placement, want them."""
@@ -234,7 +229,7 @@ class RepairCheck:
         if len(racks) >= _RACKLESS:
             made = self.plans.make(state, Racks())
             if made.moves:
-                objections = self._list_objections(state, made)
+                objections = self._list_objections(state, made, self.reading.presence.down_since_s)
                 return f"Replica placement is not rack-aware. {self.proposals.propose(ActionKind.REPAIR, made, objections)}"
         wanted, refusals = kafka_placement_intent(state, self.reading.balance)
         refused = _explain_unplaced(refusals)
@@ -242,7 +237,7 @@ class RepairCheck:
             try:
                 made = self.plans.make(state, wanted)
                 if made.moves:
-                    objections = self._list_objections(state, made)
+                    objections = self._list_objections(state, made, self.reading.presence.down_since_s)
                     said = self.proposals.propose(ActionKind.REPAIR, made, objections)
                     return f"Topics do not follow Kafka's placement. {said}{refused}"
             except (NoPlanFound, UsageError) as refusal:
@@ -250,9 +245,8 @@ class RepairCheck:
         self.proposals.withdraw(ActionKind.REPAIR)
         return f"Nothing needs repair: every broker is alive and replica placement is rack-aware.{refused}"
 
-    def _list_objections(self, state: ClusterState, made: Plan) -> tuple[str, ...]:
+    def _list_objections(self, state: ClusterState, made: Plan, gone: Collection[int]) -> tuple[str, ...]:
         """Why this repair waits for a person's approval."""
-        gone = self.reading.presence.down_since_s
         return tuple(str(o) for o in bounds.list_objections(self.policy.now.repair, state, gone, made))
 
 
@@ -262,11 +256,6 @@ def _explain_unplaced(refusals: Sequence[str]) -> str:
         return ""
     more = f" And {len(refusals) - _NAMED} more." if len(refusals) > _NAMED else ""
     return f" Topics that are to follow Kafka's placement stay as they are: {' '.join(refusals[:_NAMED])}{more}"
-
-
-def _explain_kept(made: Plan) -> str:
-    """What the repair leaves as it is, and why."""
-    return f" Not rebuilt: {made.obstacles[0].subject}: {made.obstacles[0].detail}." if made.obstacles else ""
 
 
 def _is_or_are(brokers: Sequence[int]) -> str:
