@@ -408,7 +408,7 @@ def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Rig) -> None:
     assert 1 in {b.id for b in leader.parts.reading.fresh().brokers}, (
         "a broker that is registered and down is remembered"
     )
-    assert "every broker is up" in check_repair(leader)
+    assert "every broker is alive" in check_repair(leader)
     assert check_balance(leader) == "Every resource is within its range."
     assert "repair comes first" not in check_balance(leader)
 
