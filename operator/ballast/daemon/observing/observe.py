@@ -121,7 +121,7 @@ class Observer:
         now_s, now_ms = self.clock.monotonic_s(), self.clock.now_ms()
         grace_s = self.policy.now.caution.down_broker_grace_s
         held, found = self.reading.held_brokers(), []
-        for broker, gone_s in sorted(self.reading.presence.down_since_s.items()):
+        for broker, gone_s in sorted(self.reading.presence.down.since_s.items()):
             since_ms = now_ms - round((now_s - gone_s) * 1000)
             _, held_until_s = held.get(broker, (broker, 0.0))
             repair_at_ms = since_ms + round((max(gone_s + grace_s, held_until_s) - gone_s) * 1000)

@@ -6,9 +6,24 @@ Times are monotonic seconds, so that a wall clock that jumps changes nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ballast.core.leadership import LeaderImbalance
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersSince:
+    """Brokers of which something is so, and since when it has been without a break."""
+
+    since_s: Mapping[int, float] = field(default_factory=dict)
+
+    def see(self, brokers: Collection[int], now_s: float) -> BrokersSince:
+        """Take in one reading: of which brokers it is so now."""
+        return BrokersSince({b: self.since_s.get(b, now_s) for b in brokers})
+
+    def lasting(self, least_s: float, now_s: float) -> frozenset[int]:
+        """Brokers of which this has been so for at least ``least_s``."""
+        return frozenset(b for b, since in self.since_s.items() if now_s - since >= least_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +32,8 @@ class Presence:
 
     alive: frozenset[int] | None = None
     """None before the first reading."""
-    down_since_s: Mapping[int, float] = field(default_factory=dict)
+    down: BrokersSince = field(default_factory=BrokersSince)
+    """Brokers that are missed."""
     changed_at_s: float | None = None
     """When a broker last came, left or returned; None while the membership has been the same since the start."""
     returns_s: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
@@ -27,15 +43,11 @@ class Presence:
     def see(self, alive: Collection[int], missing: Collection[int], now_s: float, racks: Mapping[int, str]) -> Presence:
         """Take in one reading: which brokers are up, which are down and missed, and in which racks."""
         up = frozenset(alive)
-        gone = {b: self.down_since_s.get(b, now_s) for b in missing}
+        down = self.down.see(missing, now_s)
         came = frozenset() if self.alive is None else up - self.alive
-        returns = {b: _returns(b, came, racks, now_s) | dict(self.returns_s.get(b, {})) for b in gone}
+        returns = {b: _returns(b, came, racks, now_s) | dict(self.returns_s.get(b, {})) for b in down.since_s}
         changed = self.alive is not None and up != self.alive
-        return Presence(up, gone, now_s if changed else self.changed_at_s, returns)
-
-    def down_for(self, grace_s: float, now_s: float) -> frozenset[int]:
-        """Brokers that have been down for at least the grace time."""
-        return frozenset(b for b, since in self.down_since_s.items() if now_s - since >= grace_s)
+        return Presence(up, down, now_s if changed else self.changed_at_s, returns)
 
     def held_brokers(self, quiet_s: float, now_s: float) -> Mapping[int, tuple[int, float]]:
         """Missed brokers whose rack is coming back: by each the broker of its rack that came up last, and the time until which it may follow."""
@@ -54,35 +66,13 @@ def _returns(broker: int, came: Collection[int], racks: Mapping[int, str], now_s
 
 
 @dataclass(frozen=True, slots=True)
-class FailedDisks:
-    """Live brokers of which replicas are offline since a log dir failed, and since when."""
-
-    since_s: Mapping[int, float] = field(default_factory=dict)
-
-    def see(self, brokers: Collection[int], now_s: float) -> FailedDisks:
-        """Take in one reading."""
-        return FailedDisks({b: self.since_s.get(b, now_s) for b in brokers})
-
-    def lasting(self, least_s: float, now_s: float) -> frozenset[int]:
-        """Brokers of which this has been so for at least ``least_s``."""
-        return frozenset(b for b, since in self.since_s.items() if now_s - since >= least_s)
-
-
-@dataclass(frozen=True, slots=True)
 class Hysteresis:
-    """Which brokers count as imbalanced, with different levels to enter and to leave, and since when."""
+    """Which brokers count as imbalanced, with different levels to enter and to leave."""
 
-    since_s: Mapping[int, float] = field(default_factory=dict)
+    imbalanced: BrokersSince = field(default_factory=BrokersSince)
 
     def see(self, leaders: LeaderImbalance, leave_percent: float, now_s: float) -> Hysteresis:
         """Enter where a broker is over its threshold, leave where it is at or below ``leave_percent``."""
-        kept = {
-            b.broker: self.since_s.get(b.broker, now_s)
-            for b in leaders
-            if b.over or (b.broker in self.since_s and b.ratio * 100 > leave_percent)
-        }
-        return replace(self, since_s=kept)
-
-    def lasting(self, least_s: float, now_s: float) -> frozenset[int]:
-        """Brokers imbalanced for at least ``least_s``."""
-        return frozenset(b for b, since in self.since_s.items() if now_s - since >= least_s)
+        before = self.imbalanced
+        stay = [b.broker for b in leaders if b.over or (b.broker in before.since_s and b.ratio * 100 > leave_percent)]
+        return Hysteresis(before.see(stay, now_s))

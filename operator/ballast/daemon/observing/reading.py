@@ -12,7 +12,7 @@ from ballast.core.planner import Loads, PlannerPolicy
 from ballast.core.wording import human_brokers, human_many, human_time
 from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.context.view import Board
-from ballast.daemon.observing.presence import FailedDisks, Presence
+from ballast.daemon.observing.presence import BrokersSince, Presence
 from ballast.errors import Unavailable
 from ballast.executor.driver.look import FullReading
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -35,7 +35,8 @@ class Reading:
     loads: tuple[ClusterState, Loads] | None = None
     """What history told of traffic when a plan was last made, and the reading it belongs to."""
     presence: Presence = field(default_factory=Presence)
-    failed_disks: FailedDisks = field(default_factory=FailedDisks)
+    failed_disks: BrokersSince = field(default_factory=BrokersSince)
+    """Live brokers of which replicas are offline since a log dir failed."""
 
     def fresh(self) -> ClusterState:
         """The newest reading; raises ``Unavailable`` when it is too old to decide from."""

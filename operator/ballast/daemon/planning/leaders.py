@@ -41,7 +41,7 @@ class LeaderCheck:
         limit = imbalance_percentage(state, policy.imbalance_percentage)
         leaders = imbalance(state, limit.value)
         self.hysteresis = self.hysteresis.see(leaders, policy.recovery_percentage(limit.value), now_s)
-        imbalanced = sorted(self.hysteresis.since_s)
+        imbalanced = sorted(self.hysteresis.imbalanced.since_s)
         if not imbalanced:
             self.proposals.withdraw(ActionKind.ELECTIONS)
             return f"Preferred leaders OK: at the worst broker {human_percent(leaders.worst_ratio)} led elsewhere."
@@ -53,7 +53,7 @@ class LeaderCheck:
         wait_s = self._controller_wait_s(state)
         if wait_s is None:
             return f"{headline} Left to the controller, which runs elections itself."
-        lasting = self.hysteresis.lasting(wait_s, now_s)
+        lasting = self.hysteresis.imbalanced.lasting(wait_s, now_s)
         if not lasting:
             return f"{headline} Waiting up to {human_time(wait_s)} for the controller's own elections."
         # Leaders that are elected on a draining broker would only leave it again.

@@ -167,8 +167,8 @@ class RepairCheck:
         """Are brokers gone for good, log dirs of live ones failed, or partitions without a rack for each replica?"""
         grace_s = self.policy.now.caution.down_broker_grace_s
         now_s = self.clock.monotonic_s()
-        gone = self.reading.presence.down_since_s
-        down = self.reading.presence.down_for(grace_s, now_s)
+        gone = self.reading.presence.down.since_s
+        down = self.reading.presence.down.lasting(grace_s, now_s)
         # What a person approved does not wait for the rest of a rack.
         held = {} if ActionKind.REPAIR in self.proposals.approved else self.reading.held_brokers()
         waits = "" if not held else self.reading.held_reason(down)
@@ -177,7 +177,7 @@ class RepairCheck:
         if due := down - held.keys():
             headline = f"{headline} {waits}".rstrip()
             made = self.plans.make(state, Evacuate(brokers=due, keep_racks=True))
-            return f"{headline} {self._propose_rebuild(state, made, self.reading.presence.down_since_s)}"
+            return f"{headline} {self._propose_rebuild(state, made, self.reading.presence.down.since_s)}"
         if down:
             self.proposals.withdraw(ActionKind.REPAIR)
             return f"{headline} {waits}".rstrip()
@@ -229,7 +229,7 @@ class RepairCheck:
         if len(racks) >= _RACKLESS:
             made = self.plans.make(state, Racks())
             if made.moves:
-                objections = self._list_objections(state, made, self.reading.presence.down_since_s)
+                objections = self._list_objections(state, made, self.reading.presence.down.since_s)
                 return f"Replica placement is not rack-aware. {self.proposals.propose(ActionKind.REPAIR, made, objections)}"
         wanted, refusals = kafka_placement_intent(state, self.reading.balance)
         refused = _explain_unplaced(refusals)
@@ -237,7 +237,7 @@ class RepairCheck:
             try:
                 made = self.plans.make(state, wanted)
                 if made.moves:
-                    objections = self._list_objections(state, made, self.reading.presence.down_since_s)
+                    objections = self._list_objections(state, made, self.reading.presence.down.since_s)
                     said = self.proposals.propose(ActionKind.REPAIR, made, objections)
                     return f"Topics do not follow Kafka's placement. {said}{refused}"
             except (NoPlanFound, UsageError) as refusal:

@@ -20,23 +20,23 @@ def test_hysteresis_enters_above_and_leaves_at_the_lower_level() -> None:
     memory = Hysteresis()
     for not_led, expected in ((8, False), (10, False), (11, True), (8, True), (6, True), (5, False), (8, False)):
         memory = memory.see(leaders(not_led), 5, 0)
-        assert (1 in memory.since_s) is expected, not_led
+        assert (1 in memory.imbalanced.since_s) is expected, not_led
 
 
 def test_hysteresis_remembers_since_when() -> None:
     """Time counts from entering, not from the last look."""
     memory = Hysteresis().see(leaders(50), 5, 100).see(leaders(40), 5, 200)
-    assert memory.lasting(150, 249) == frozenset()
-    assert memory.lasting(150, 250) == {1}
+    assert memory.imbalanced.lasting(150, 249) == frozenset()
+    assert memory.imbalanced.lasting(150, 250) == {1}
 
 
 def test_presence_counts_absence_from_when_it_was_first_seen() -> None:
     """A broker that flaps starts its grace anew each time."""
     seen = Presence().see([1, 2, 3], [], 0, {}).see([1, 2], [3], 10, {}).see([1, 2], [3], 50, {})
-    assert seen.down_for(40, 50) == {3}
-    assert seen.down_for(41, 50) == frozenset()
+    assert seen.down.lasting(40, 50) == {3}
+    assert seen.down.lasting(41, 50) == frozenset()
     back = seen.see([1, 2, 3], [], 60, {}).see([1, 2], [3], 70, {})
-    assert back.down_for(20, 80) == frozenset()
+    assert back.down.lasting(20, 80) == frozenset()
 
 
 def test_quiet_time_starts_at_every_change_but_not_at_the_first_reading() -> None:
