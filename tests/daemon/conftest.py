@@ -17,8 +17,8 @@ from tests.waiting import PATIENCE_S
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.cluster.log_ends import LogEnds
-from ballast.daemon.acting.policy import DaemonPolicy, WebPolicy
 from ballast.daemon.context.view import Board, Role, View
+from ballast.daemon.policy import DaemonPolicy, WebPolicy
 from ballast.daemon.process.service import Service
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

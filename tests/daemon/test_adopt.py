@@ -24,11 +24,11 @@ from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move, Plan
 from ballast.daemon.acting.action_history import ActionHistory
 from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, RESERVED_KEY
-from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
 from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.acting.runs import acts_key
 from ballast.daemon.context.view import Board, Role, RunView, View
 from ballast.daemon.metrics.catalog import Metrics
+from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
 from ballast.daemon.process.health import healthy
 from ballast.executor.driver.journal_replication import KEY as REPLICATION_KEY
 from ballast.executor.journal.history import KEPT_IN_PLACE_KEY

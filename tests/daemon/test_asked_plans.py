@@ -33,10 +33,10 @@ from tests.page.conftest import a_plan
 from ballast.core.cluster import UNKNOWN
 from ballast.core.planner import Balance, Evacuate, plan
 from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, decisions_in
-from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
 from ballast.daemon.acting.propose import ASKED_WAITS_S
 from ballast.daemon.context.view import Board, PlanView, Role
 from ballast.daemon.observing.series import MEASURED_MS, POINTS, Series
+from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
 from ballast.daemon.web import api
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Record, Request

@@ -9,11 +9,11 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
 from ballast.daemon.acting.action_history import ActionHistory
 from ballast.daemon.acting.decisions import Approval, approval_record
-from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.acting.runs import acts_in
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board, Role, View
+from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode
 from ballast.errors import Unavailable
 from ballast.ports.journal import Record
 from ballast.sim.clock import SimClock

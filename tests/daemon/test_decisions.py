@@ -32,7 +32,8 @@ from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.planner import Place, Selection, TopicRule, plan
 from ballast.core.throttles import FOLLOWER_RATE, LedgerEntry, Setting
 from ballast.daemon.acting.driving import DriverRunController
-from ballast.daemon.acting.policy import (
+from ballast.daemon.context.view import BalanceView, Role
+from ballast.daemon.policy import (
     ActionKind,
     ActionPolicy,
     Actions,
@@ -41,7 +42,6 @@ from ballast.daemon.acting.policy import (
     LeaderPolicy,
     Mode,
 )
-from ballast.daemon.context.view import BalanceView, Role
 from ballast.errors import Unavailable, WrongCluster
 from ballast.executor.driver.events import Refusing
 from ballast.executor.journal.ledger import dump_held

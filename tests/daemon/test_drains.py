@@ -28,9 +28,9 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.drain import Drain
 from ballast.core.plan import Move, Plan
 from ballast.daemon.acting.decisions import decisions_in
-from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.run_views import run_view
 from ballast.daemon.context.view import Board, Role
+from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode
 from ballast.executor.journal.drains import drain_record
 from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy

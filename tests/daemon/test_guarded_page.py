@@ -20,8 +20,8 @@ from tests.daemon.conftest import Running, WallClock
 from tests.documents import validate
 from tests.waiting import until
 
-from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
 from ballast.daemon.context.view import Role
+from ballast.daemon.policy import DaemonPolicy, Intervals, WebPolicy
 from ballast.daemon.process.logs import JsonLines, Readable
 from ballast.daemon.web.actions import ActionRequests
 from ballast.errors import UsageError

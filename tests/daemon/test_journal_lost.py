@@ -11,8 +11,8 @@ from tests.daemon.rig import Rig, answer, give_run_controller, holder, keep_lock
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.daemon.acting.policy import DaemonPolicy, Mode
 from ballast.daemon.context.view import Role
+from ballast.daemon.policy import DaemonPolicy, Mode
 from ballast.errors import BallastError, JournalLost, Refused, Unavailable
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy

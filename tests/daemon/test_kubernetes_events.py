@@ -13,7 +13,7 @@ from tests.daemon.events_api import NAMESPACE, TOKEN, EventsApi, objections
 from tests.daemon.rig import Rig, check_leaders, give_run_controller, holder, keep_lock, observe
 
 from ballast.adapters.kubernetes_events import BURST, REFUSED_PAUSE_S, KubernetesEvents, Pod
-from ballast.daemon.acting.policy import DaemonPolicy, Mode
+from ballast.daemon.policy import DaemonPolicy, Mode
 from ballast.errors import UsageError
 from ballast.ports.event_sink import ClusterEvent
 from ballast.sim.clock import SimClock

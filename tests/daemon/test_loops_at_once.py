@@ -28,10 +28,10 @@ from ballast.core.cluster import ClusterState
 from ballast.core.plan.fingerprint import fingerprint
 from ballast.daemon.acting import plan_views, propose
 from ballast.daemon.acting.decisions import decisions_in
-from ballast.daemon.acting.policy import DaemonPolicy, LivePolicy, Mode
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board, Role
+from ballast.daemon.policy import DaemonPolicy, LivePolicy, Mode
 from ballast.errors import Fenced
 from ballast.executor.journal.pause import Pause
 from ballast.ports.journal import Request

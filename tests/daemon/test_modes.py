@@ -20,8 +20,8 @@ from tests.daemon.rig import (
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.plan import Move, Plan
-from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
 from ballast.daemon.context.view import Role
+from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
 from ballast.errors import AuthorizationFailed, Refused
 from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy

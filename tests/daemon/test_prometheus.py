@@ -23,8 +23,8 @@ from tests.leash import leashed
 from tests.ports import free_ports
 from tests.waiting import becomes, until
 
-from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
 from ballast.daemon.metrics.catalog import CATALOG, page
+from ballast.daemon.policy import DaemonPolicy, Intervals, WebPolicy
 
 pytestmark = pytest.mark.prometheus
 

@@ -16,9 +16,9 @@ from tests.daemon.rig import (
     submit,
 )
 
-from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode, RepairPolicy
 from ballast.daemon.context.view import Board
 from ballast.daemon.observing.observe import with_racks
+from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode, RepairPolicy
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

@@ -30,9 +30,9 @@ from ballast.core.plan import Move, Plan
 from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.throttles import LEADER_RATE, LedgerEntry, Setting
 from ballast.daemon.acting.driving import DriverRunController
-from ballast.daemon.acting.policy import DaemonPolicy, Mode
 from ballast.daemon.context.view import ANSWERS_KEPT, Board, Role, RunView
 from ballast.daemon.metrics.catalog import Metrics
+from ballast.daemon.policy import DaemonPolicy, Mode
 from ballast.daemon.process.lock import RESERVED_S
 from ballast.errors import Refused, Unavailable
 from ballast.executor.driver.driver import Driver

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from tests.daemon.conftest import Running
 
-from ballast.daemon.acting.policy import DaemonPolicy, Intervals
 from ballast.daemon.context.view import CheckResult, Role
+from ballast.daemon.policy import DaemonPolicy, Intervals
 from ballast.daemon.process.service import SettingsChange
 from ballast.errors import BallastError, UsageError
 

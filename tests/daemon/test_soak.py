@@ -13,8 +13,8 @@ from tests.daemon.conftest import make_world
 from tests.daemon.rig import a_service
 from tests.waiting import PATIENCE_S, eventually
 
-from ballast.daemon.acting.policy import DaemonPolicy, Intervals
 from ballast.daemon.context.view import Board
+from ballast.daemon.policy import DaemonPolicy, Intervals
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
 

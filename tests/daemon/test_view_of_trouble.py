@@ -32,10 +32,10 @@ from ballast.core.document_types import moment
 from ballast.core.plan import Move, Plan, Reason
 from ballast.core.planner import Intent
 from ballast.daemon.acting.plan_views import plan_view
-from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Intervals, Mode
 from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.context.view import BalanceView, Board, Role, RunView, View
 from ballast.daemon.planning.plans import PlanMaker
+from ballast.daemon.policy import ActionKind, DaemonPolicy, Intervals, Mode
 from ballast.daemon.web.api import status
 from ballast.errors import Unavailable
 from ballast.executor.machine.policy import ExecutionPolicy

@@ -17,7 +17,7 @@ from tests.daemon.conftest import Running, serve
 from tests.fuzz.mangling import NASTY, spoilt_text
 from tests.fuzz.test_readers import thorough
 
-from ballast.daemon.acting.policy import WebPolicy
+from ballast.daemon.policy import WebPolicy
 
 __all__ = ["serve"]
 TOKEN = "a-token-of-this-test"  # noqa: S105 — of this test

@@ -30,7 +30,6 @@ from ballast.core.cluster.drain import Drain
 from ballast.core.plan import Move, Plan, Purpose
 from ballast.core.planner import Decommission
 from ballast.daemon.acting.plan_views import plan_view
-from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
 from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.context.view import (
     NOT_READ,
@@ -47,6 +46,7 @@ from ballast.daemon.context.view import (
     View,
 )
 from ballast.daemon.observing.figures import Figures, measure
+from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
 from ballast.executor.journal.pause import Pause
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Request

@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt
 
 from ballast.adapters.samples.prometheus_queries import PrometheusPolicy
 from ballast.core.planner import PlannerPolicy
-from ballast.daemon.acting.policy import (
+from ballast.daemon.policy import (
     Actions,
     Caution,
     DaemonPolicy,

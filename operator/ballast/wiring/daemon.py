@@ -22,10 +22,10 @@ from ballast.adapters.samples.sampler import Sampler, SampleReport
 from ballast.core.cluster import ClusterState
 from ballast.core.planner import Loads
 from ballast.daemon.acting.driving import DriverParts, DriverRunController
-from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.context.access import Tools
 from ballast.daemon.context.view import Board, View
 from ballast.daemon.metrics.catalog import Metrics
+from ballast.daemon.policy import LivePolicy
 from ballast.daemon.process import logs
 from ballast.daemon.process.logs import log_event
 from ballast.daemon.process.parts import Outside, RunHooks

@@ -10,11 +10,11 @@ import pytest
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.plan import Move, Plan, file
 from ballast.core.wording import human_bytes, human_total
-from ballast.daemon.acting.policy import RepairPolicy
 from ballast.daemon.acting.run_views import run_view
 from ballast.daemon.context.view import View
 from ballast.daemon.metrics.gauges import GAUGES
 from ballast.daemon.planning.bounds import list_objections
+from ballast.daemon.policy import RepairPolicy
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run
 

@@ -50,8 +50,7 @@ finally:
 """
 DAEMON = {
     "ballast.daemon",
-    "ballast.daemon.acting",
-    "ballast.daemon.acting.policy",
+    "ballast.daemon.policy",
 }
 """What a command may load of the daemon: its policies are settings."""
 UNUSED = (

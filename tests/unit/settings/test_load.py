@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.daemon.acting.policy import ActionKind, Mode
+from ballast.daemon.policy import ActionKind, Mode
 from ballast.errors import UsageError
 from ballast.settings import Settings, load_settings
 from ballast.settings.load import validate

@@ -14,8 +14,8 @@ from tests.daemon.rig import Rig, a_rig, observe
 from ballast.adapters.samples.series import SeriesStore
 from ballast.adapters.samples.store import describe, ensure_table, table_url
 from ballast.core.samples import CLUSTERS, SAMPLES, Point
-from ballast.daemon.acting.policy import DaemonPolicy
 from ballast.daemon.context.view import Board, CheckResult, Role, View
+from ballast.daemon.policy import DaemonPolicy
 from ballast.errors import Unavailable, UsageError
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

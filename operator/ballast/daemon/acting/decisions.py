@@ -14,8 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from ballast.core.cluster.drain import Drain
 from ballast.core.plan.file import BrokerSummary, ResourceSummary
-from ballast.daemon.acting.policy import ActionKind
 from ballast.daemon.context.view import Answer, PlanView
+from ballast.daemon.policy import ActionKind
 from ballast.executor.journal.drains import drains_in
 from ballast.executor.journal.pause import Pause, find_pause
 from ballast.ports.journal import Record, read_record

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import Drain
 from ballast.core.wording import human_brokers
-from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board, Role, View
 from ballast.daemon.observing.reading import Reading
+from ballast.daemon.policy import LivePolicy
 from ballast.errors import Refused
 from ballast.executor.journal.drains import drain_record
 from ballast.ports.journal import Request

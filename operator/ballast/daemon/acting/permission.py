@@ -14,12 +14,12 @@ from typing import Final
 from ballast.core.catalogue import Catalogue, Message
 from ballast.core.wording import human_time
 from ballast.daemon.acting.action_history import ActionHistory
-from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, LivePolicy, Mode
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.acting.windows import is_open, next_opening
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import COOLING_DOWN, Board, Other, Outage, Permission, Role
 from ballast.daemon.observing.reading import Reading
+from ballast.daemon.policy import ActionKind, DaemonPolicy, LivePolicy, Mode
 from ballast.executor.journal.pause import Pause
 from ballast.ports.time import Clock
 

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from ballast.core.plan import Plan
-from ballast.daemon.acting.policy import ActionKind
+from ballast.daemon.policy import ActionKind
 from ballast.ports.journal import Request
 
 

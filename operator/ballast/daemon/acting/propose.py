@@ -14,12 +14,12 @@ from ballast.core.plan.fingerprint import find_recreated, fingerprint
 from ballast.daemon.acting.decisions import Approval, Decisions, approval_record, rejection_record
 from ballast.daemon.acting.permission import Permissions
 from ballast.daemon.acting.plan_views import outline, plan_view
-from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.acting.proposal import Proposal, name_of
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Answer, BalanceView, Board, PlanView, Role
 from ballast.daemon.observing.reading import Reading
+from ballast.daemon.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.process.logs import log_event
 from ballast.errors import Refused
 from ballast.executor.driver.pace import first_pace

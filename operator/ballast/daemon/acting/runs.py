@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ballast.daemon.acting.action_history import ActionHistory
-from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board
+from ballast.daemon.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError
 from ballast.executor.journal.pause import Pause

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from ballast.daemon.acting.policy import Window
+from ballast.daemon.policy import Window
 
 
 def closes_at(window: Window, now: datetime) -> datetime | None:

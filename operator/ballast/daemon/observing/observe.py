@@ -17,7 +17,6 @@ from ballast.core.planner.loads import DISK
 from ballast.core.wording import human_brokers, human_many
 from ballast.daemon.acting.journal_view import JournalReader
 from ballast.daemon.acting.permission import Permissions
-from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Absence, Board, Outage, Role
@@ -25,6 +24,7 @@ from ballast.daemon.observing import others
 from ballast.daemon.observing.figures import Figures, measure
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.observing.series import Series
+from ballast.daemon.policy import LivePolicy
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Unavailable
 from ballast.executor.driver.look import FullReading
 from ballast.ports.cluster import ClusterReader

@@ -18,8 +18,8 @@ from ballast.core.cluster.balancers import (
     other_balancers,
 )
 from ballast.core.wording import human_brokers, human_time
-from ballast.daemon.acting.policy import IGNORABLE
 from ballast.daemon.context.view import Other
+from ballast.daemon.policy import IGNORABLE
 
 _NAMED: Final = 3
 

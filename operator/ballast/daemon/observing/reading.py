@@ -10,9 +10,9 @@ from ballast.core.cluster import ClusterState
 from ballast.core.cluster.isr import leaves_every_isr_after_s, leaving_sentence
 from ballast.core.planner import Loads, PlannerPolicy
 from ballast.core.wording import human_brokers, human_many, human_time
-from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.context.view import Board
 from ballast.daemon.observing.presence import BrokersSince, Presence
+from ballast.daemon.policy import LivePolicy
 from ballast.errors import Unavailable
 from ballast.executor.driver.look import FullReading
 from ballast.executor.machine.policy import ExecutionPolicy

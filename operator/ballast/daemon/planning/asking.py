@@ -16,7 +16,6 @@ from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner import Balance, Decommission
 from ballast.daemon.acting.drains import Drains, named_broker
 from ballast.daemon.acting.plan_views import outline
-from ballast.daemon.acting.policy import ActionKind
 from ballast.daemon.acting.proposal import Proposal, name_of
 from ballast.daemon.acting.propose import RUN_ENDED, Proposals
 from ballast.daemon.acting.runs import Runs
@@ -24,6 +23,7 @@ from ballast.daemon.context.view import Board
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.planning.leaders import election_plan
 from ballast.daemon.planning.plans import PlanMaker
+from ballast.daemon.policy import ActionKind
 from ballast.errors import BallastError, Refused
 from ballast.ports.journal import Request
 from ballast.ports.time import Clock

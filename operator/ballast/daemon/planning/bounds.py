@@ -13,7 +13,7 @@ from ballast.core.catalogue import Catalogue, Message
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.wording import human_brokers, human_total
-from ballast.daemon.acting.policy import RepairPolicy
+from ballast.daemon.policy import RepairPolicy
 
 NAMED: Final = 3
 """Most topics that an objection names."""

@@ -13,11 +13,11 @@ from ballast.core.leadership.limits import CLUSTER, check_interval_s, imbalance_
 from ballast.core.plan import Plan, Purpose
 from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.wording import human_percent, human_time
-from ballast.daemon.acting.policy import ActionKind, ControllerRebalance, LivePolicy
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.observing.presence import Hysteresis
 from ballast.daemon.observing.reading import Reading
+from ballast.daemon.policy import ActionKind, LivePolicy
 from ballast.ports.time import Clock
 
 

@@ -13,7 +13,6 @@ from ballast.core.planner.place import kafka_placement_intent
 from ballast.core.wording import human_brokers, human_time
 from ballast.daemon.acting.journal_view import JournalReader
 from ballast.daemon.acting.plan_views import outline
-from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
@@ -21,6 +20,7 @@ from ballast.daemon.context.view import BalanceView, Board, Role
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.planning import bounds
 from ballast.daemon.planning.background import InBackground, Made
+from ballast.daemon.policy import ActionKind, LivePolicy, Mode
 from ballast.errors import NoPlanFound, Unavailable, UsageError
 from ballast.ports.time import Clock
 

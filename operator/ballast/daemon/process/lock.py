@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from ballast.daemon.acting.decisions import Reserved, decisions_in, find_reserved, reserved_record
 from ballast.daemon.acting.journal_view import JournalReader
-from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.run_views import run_view
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board, LockView, Role
+from ballast.daemon.policy import LivePolicy
 from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Refused, Unavailable
 from ballast.executor.journal.pause import Pause, pause_record

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from ballast.adapters.kafka.librdkafka import LOGGER, RepeatFilter
-from ballast.daemon.acting.policy import LogPolicy
+from ballast.daemon.policy import LogPolicy
 
 _FIELDS = "ballast_fields"
 

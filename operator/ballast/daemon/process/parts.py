@@ -10,7 +10,6 @@ from ballast.core.planner import Loads
 from ballast.daemon.acting.drains import Drains
 from ballast.daemon.acting.journal_view import JournalReader
 from ballast.daemon.acting.permission import Permissions
-from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.requests import Requests
 from ballast.daemon.acting.runs import Runs
@@ -23,6 +22,7 @@ from ballast.daemon.planning.asking import RequestedPlans
 from ballast.daemon.planning.background import InBackground
 from ballast.daemon.planning.leaders import LeaderCheck
 from ballast.daemon.planning.plans import BalanceCheck, PlanMaker, RepairCheck
+from ballast.daemon.policy import LivePolicy
 from ballast.daemon.process.lock import Lock
 from ballast.executor.driver.events import RunResult
 from ballast.executor.driver.look import FullReading

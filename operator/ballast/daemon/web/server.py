@@ -14,7 +14,7 @@ from typing import Final
 import uvicorn
 from starlette.applications import Starlette
 
-from ballast.daemon.acting.policy import WebPolicy
+from ballast.daemon.policy import WebPolicy
 from ballast.daemon.web.connections import BoundedConnection
 from ballast.errors import UsageError
 

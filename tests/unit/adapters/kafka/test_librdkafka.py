@@ -26,7 +26,7 @@ from ballast.adapters.journal.producer import transaction_timeout_ms
 from ballast.adapters.kafka import librdkafka
 from ballast.adapters.kafka.confluent import new_client
 from ballast.cli.main import hear_client
-from ballast.daemon.acting.policy import LogPolicy
+from ballast.daemon.policy import LogPolicy
 from ballast.daemon.process.logs import configure
 from ballast.errors import AuthenticationFailed, UsageError
 

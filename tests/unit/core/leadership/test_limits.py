@@ -27,7 +27,7 @@ from ballast.core.leadership.limits import (
     check_interval_s,
     imbalance_percentage,
 )
-from ballast.daemon.acting.policy import LeaderPolicy
+from ballast.daemon.policy import LeaderPolicy
 
 
 def cluster(mode: str = "zookeeper", **own: str) -> ClusterState:

@@ -16,7 +16,7 @@ from ballast.daemon.acting.decisions import (
     decisions_in,
     rejection_record,
 )
-from ballast.daemon.acting.policy import ActionKind
+from ballast.daemon.policy import ActionKind
 from ballast.errors import Refused
 from ballast.executor.journal.drains import drain_record
 from ballast.executor.journal.ledger import dump_held, load_ledger, load_topic_ids

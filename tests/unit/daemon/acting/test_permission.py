@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ballast.daemon.acting.action_history import ActionHistory
 from ballast.daemon.acting.permission import CODES, Situation, permission, permissions
-from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, LeaderPolicy, Mode, Window
 from ballast.daemon.context.view import Other, Role
+from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, LeaderPolicy, Mode, Window
 from ballast.executor.journal.pause import Pause
 
 NOON_MS = 1_795_262_400_000  # 2026-11-21 12:00 UTC
