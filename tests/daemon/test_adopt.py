@@ -26,10 +26,10 @@ from ballast.daemon.acting.action_history import ActionHistory
 from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, RESERVED_KEY
 from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.acting.runs import acts_key
+from ballast.daemon.context.health import healthy
 from ballast.daemon.context.view import Board, Role, RunView, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
-from ballast.daemon.process.health import healthy
 from ballast.executor.driver.journal_replication import KEY as REPLICATION_KEY
 from ballast.executor.journal.history import KEPT_IN_PLACE_KEY
 from ballast.executor.journal.ledger import BY_HAND, RUNS

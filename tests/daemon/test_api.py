@@ -15,9 +15,9 @@ from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms, permissi
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.drain import Drain
+from ballast.daemon.context.health import Health
 from ballast.daemon.context.view import Board, Other, Outage, Role, SkippedRun, View
 from ballast.daemon.metrics.catalog import Metrics
-from ballast.daemon.process.health import Health
 from ballast.daemon.web import api
 from ballast.daemon.web.actions import ActionRequests
 from ballast.daemon.web.answers import ANSWERS, Answer

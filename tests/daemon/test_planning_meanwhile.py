@@ -15,10 +15,10 @@ from tests.daemon.rig import Rig, check_balance, check_repair, give_run_controll
 from tests.waiting import until
 
 from ballast.core.planner import plan
+from ballast.daemon.context.health import STUCK_IN_PLAN_AFTER_S, alive
 from ballast.daemon.context.view import CheckResult, Role
 from ballast.daemon.planning import plans
 from ballast.daemon.policy import ActionKind, DaemonPolicy, Intervals, Mode
-from ballast.daemon.process.health import STUCK_IN_PLAN_AFTER_S, alive
 from ballast.errors import Unavailable
 from ballast.sim.clock import SimClock
 from ballast.sim.journal import JournalStore

@@ -14,9 +14,9 @@ from tests.daemon.conftest import LiveCluster, Running, bounce
 from tests.daemon.rig import Rig, a_service, check_leaders, give_run_controller, holder, keep_lock, observe
 from tests.waiting import until
 
+from ballast.daemon.context import health
 from ballast.daemon.context.view import Role, View
 from ballast.daemon.policy import DaemonPolicy, Mode, WebPolicy
-from ballast.daemon.process import health
 from ballast.daemon.web import connections
 from ballast.daemon.web.connections import MOST, MOST_OF_ONE_ADDRESS
 from ballast.errors import Unavailable

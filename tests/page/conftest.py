@@ -23,6 +23,8 @@ from ballast.core.planner import Balance, Intent, plan
 from ballast.core.samples import Point
 from ballast.daemon.acting.plan_views import plan_view
 from ballast.daemon.acting.proposal import Proposal, name_of
+from ballast.daemon.context.figures import Figures, measure
+from ballast.daemon.context.health import Health
 from ballast.daemon.context.view import (
     BalanceView,
     Board,
@@ -36,9 +38,7 @@ from ballast.daemon.context.view import (
     View,
 )
 from ballast.daemon.metrics.catalog import Metrics
-from ballast.daemon.observing.figures import Figures, measure
 from ballast.daemon.policy import ActionKind, WebPolicy
-from ballast.daemon.process.health import Health
 from ballast.daemon.web.actions import ActionRequests
 from ballast.daemon.web.app import WebParts, build_probes
 from ballast.daemon.web.app import build as build_app

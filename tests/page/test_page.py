@@ -31,6 +31,7 @@ from ballast.core.plan import Move, Plan, Purpose
 from ballast.core.planner import Decommission
 from ballast.daemon.acting.plan_views import plan_view
 from ballast.daemon.acting.proposal import Proposal
+from ballast.daemon.context.figures import Figures, measure
 from ballast.daemon.context.view import (
     NOT_READ,
     Absence,
@@ -45,7 +46,6 @@ from ballast.daemon.context.view import (
     SkippedRun,
     View,
 )
-from ballast.daemon.observing.figures import Figures, measure
 from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
 from ballast.executor.journal.pause import Pause
 from ballast.executor.machine.policy import ExecutionPolicy

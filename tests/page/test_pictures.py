@@ -21,9 +21,8 @@ from tests.page import conftest
 from tests.page.conftest import a_day, a_real_plan, a_view, uneven
 
 from ballast.daemon.acting.permission import Situation, permissions
+from ballast.daemon.context.figures import measure, sentence
 from ballast.daemon.context.view import BalanceView, Board, CheckReport, Role
-from ballast.daemon.observing.figures import measure
-from ballast.daemon.observing.observe import sentence
 from ballast.daemon.policy import DaemonPolicy, Mode
 from ballast.ports.journal import Request
 

@@ -20,7 +20,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.min_isr import under_min_isr
 from ballast.core.status import unhealthy_partitions
 from ballast.core.what_if.loss import health_of
-from ballast.daemon.observing.figures import Health
+from ballast.daemon.context.figures import Health
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster

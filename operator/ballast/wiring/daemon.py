@@ -23,11 +23,11 @@ from ballast.core.cluster import ClusterState
 from ballast.core.planner import Loads
 from ballast.daemon.acting.driving import DriverParts, DriverRunController
 from ballast.daemon.context.access import Tools
+from ballast.daemon.context.log import log_event
 from ballast.daemon.context.view import Board, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.policy import LivePolicy
 from ballast.daemon.process import logs
-from ballast.daemon.process.logs import log_event
 from ballast.daemon.process.parts import Outside, RunHooks
 from ballast.daemon.process.service import Service, ServiceParts, SettingsChange
 from ballast.errors import BallastError, Unavailable, UsageError

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from ballast.core.samples import Point
+from ballast.daemon.context.log import log_event
 from ballast.daemon.context.view import Board, CheckResult
 from ballast.daemon.observing.series import DAY_MS, Series
-from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError
 from ballast.ports.time import Clock
 

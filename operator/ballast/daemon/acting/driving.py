@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan, Purpose
 from ballast.daemon.acting.run_views import changes, run_view
+from ballast.daemon.context.health import RUN
+from ballast.daemon.context.heartbeat import Heartbeat, HeartbeatClock
+from ballast.daemon.context.log import log_event
 from ballast.daemon.context.view import SETTLING, CheckResult, RunView
-from ballast.daemon.process.health import RUN
-from ballast.daemon.process.logs import log_event
-from ballast.daemon.process.loop import Heartbeat, HeartbeatClock
 from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult

@@ -14,9 +14,9 @@ from ballast.daemon.acting.decisions import Decisions, decisions_in, find_reserv
 from ballast.daemon.acting.run_views import past_runs, run_view
 from ballast.daemon.acting.runs import Runs, acts_in
 from ballast.daemon.context.access import Access
+from ballast.daemon.context.log import log_event
 from ballast.daemon.context.view import BalanceView, Board, Role, RunView, SkippedRun
 from ballast.daemon.policy import LivePolicy
-from ballast.daemon.process.logs import log_event
 from ballast.errors import AuthorizationFailed, JournalLost
 from ballast.executor.journal.history import find_unreadable_open_runs, load_ended
 from ballast.executor.journal.ledger import load_ledger

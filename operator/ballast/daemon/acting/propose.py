@@ -17,10 +17,10 @@ from ballast.daemon.acting.plan_views import outline, plan_view
 from ballast.daemon.acting.proposal import Proposal, name_of
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
+from ballast.daemon.context.log import log_event
 from ballast.daemon.context.view import Answer, BalanceView, Board, PlanView, Role
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.policy import ActionKind, LivePolicy, Mode
-from ballast.daemon.process.logs import log_event
 from ballast.errors import Refused
 from ballast.executor.driver.pace import first_pace
 from ballast.ports.event_sink import ClusterEvent, EventSink

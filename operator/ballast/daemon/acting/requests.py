@@ -17,10 +17,10 @@ from ballast.daemon.acting.permission import Permissions
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
+from ballast.daemon.context.log import log_event
 from ballast.daemon.context.view import ANSWERS_KEPT, SETTLING, Board, Role
 from ballast.daemon.planning.asking import RequestedPlans
 from ballast.daemon.policy import LivePolicy
-from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError, Fenced, JournalLost, Refused, Unavailable
 from ballast.executor.journal.answers import RequestAnswer, answer_asked, answer_stale
 from ballast.executor.journal.pause import pause_of, pause_record, resume_records

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from ballast.daemon.acting.action_history import ActionHistory
 from ballast.daemon.context.access import Access
+from ballast.daemon.context.log import log_event
 from ballast.daemon.context.view import Board
 from ballast.daemon.policy import ActionKind, LivePolicy, Mode
-from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError
 from ballast.executor.journal.pause import Pause
 from ballast.ports.journal import Record, read_record

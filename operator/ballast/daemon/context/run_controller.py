@@ -10,8 +10,8 @@ from typing import Protocol
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
+from ballast.daemon.context.heartbeat import Heartbeat
 from ballast.daemon.context.view import RunView
-from ballast.daemon.process.loop import Heartbeat
 
 
 class RunController(Protocol):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ballast.core.cluster.drain import Drain
 from ballast.core.plan import OTHER_PURPOSE, Purpose
 from ballast.core.samples import Point
-from ballast.daemon.observing.figures import Figures
+from ballast.daemon.context.figures import Figures
 from ballast.executor.journal.pause import Pause
 
 

@@ -13,8 +13,8 @@ from typing import Final, Literal
 
 from ballast import __version__
 from ballast.core.cluster import UNKNOWN
+from ballast.daemon.context.figures import Figures
 from ballast.daemon.context.view import Role, RunView, View
-from ballast.daemon.observing.figures import Figures
 
 Sample = tuple[tuple[str, ...], float]
 

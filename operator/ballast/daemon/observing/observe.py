@@ -14,14 +14,13 @@ from ballast.core.leadership.limits import imbalance_percentage
 from ballast.core.plan.log_dirs import brokers_to_rebuild
 from ballast.core.planner import Loads
 from ballast.core.planner.loads import DISK
-from ballast.core.wording import human_brokers, human_many
 from ballast.daemon.acting.journal_view import JournalReader
 from ballast.daemon.acting.permission import Permissions
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.context.access import Access
+from ballast.daemon.context.figures import measure, sentence
 from ballast.daemon.context.view import Absence, Board, Outage, Role
 from ballast.daemon.observing import others
-from ballast.daemon.observing.figures import Figures, measure
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.observing.series import Series
 from ballast.daemon.policy import LivePolicy
@@ -190,26 +189,3 @@ def with_racks(state: ClusterState, known: Mapping[int, str]) -> tuple[ClusterSt
         replace(b, rack=remembered.get(b.id)) if b.rack is None and not b.alive else b for b in state.brokers
     )
     return replace(state, brokers=brokers), remembered
-
-
-def sentence(figures: Figures) -> str:
-    """The cluster in one sentence."""
-    down = sum(not b.alive and b.replicas > 0 for b in figures.brokers)
-    silent = sum(b.alive and not b.reachable for b in figures.brokers)
-    bad_dirs = sum(len(b.log_dir_errors) for b in figures.brokers)
-    parts = [f"{human_many(figures.alive, 'broker')} up" + (f", {down} down" if down else "")]
-    parts += [f"{silent} of them without an answer"] if silent else []
-    parts += [f"{human_many(bad_dirs, 'log dir')} with errors"] if bad_dirs else []
-    parts.append(human_many(figures.partitions, "partition"))
-    for count, what in (
-        (figures.offline, "offline"),
-        (figures.under_min_isr, "under min ISR"),
-        (figures.under_replicated, "under-replicated"),
-        (figures.min_isr_unknown, "of them with an unknown min ISR"),
-        (figures.moving, "moving"),
-    ):
-        if count:
-            parts.append(f"{count} {what}")
-    over = figures.over
-    leaders = f"leaders of {human_brokers(over)} imbalanced" if over else "preferred leaders OK"
-    return f"{', '.join(parts)}; {leaders}."

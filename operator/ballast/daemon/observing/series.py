@@ -13,7 +13,7 @@ import numpy as np
 
 from ballast.core.cluster import ClusterState
 from ballast.core.samples import Point
-from ballast.daemon.observing.figures import Figures
+from ballast.daemon.context.figures import Figures
 
 POINTS: Final = 1440
 SPACING_MS: Final = 60_000

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from ballast.core.plan import Plan
 from ballast.core.planner import Loads
-from ballast.daemon.process.health import PLAN
-from ballast.daemon.process.loop import LONGEST_WAIT_S, Heartbeat
+from ballast.daemon.context.health import PLAN
+from ballast.daemon.context.heartbeat import LONGEST_WAIT_S, Heartbeat
 from ballast.errors import Unavailable
 from ballast.ports.time import Clock
 

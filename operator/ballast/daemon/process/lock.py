@@ -16,9 +16,9 @@ from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.run_views import run_view
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
+from ballast.daemon.context.log import log_event
 from ballast.daemon.context.view import Board, LockView, Role
 from ballast.daemon.policy import LivePolicy
-from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Refused, Unavailable
 from ballast.executor.journal.pause import Pause, pause_record
 from ballast.executor.journal.records import load_open_runs, names_in_flight

@@ -1,7 +1,4 @@
-"""Structured logs: JSON lines in a pod, readable lines on a terminal; the same facts in both.
-
-A decision is one line: a sentence for people and fields for machines (``log_event(log, "…", run="…", move="…")``).
-"""
+"""Structured logs: JSON lines in a pod, readable lines on a terminal; the same facts in both."""
 
 from __future__ import annotations
 
@@ -9,17 +6,11 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import TextIO
 
 from ballast.adapters.kafka.librdkafka import LOGGER, RepeatFilter
+from ballast.daemon.context.log import FIELDS
 from ballast.daemon.policy import LogPolicy
-
-_FIELDS = "ballast_fields"
-
-
-def log_event(log: logging.Logger, sentence: str, /, *, level: int = logging.INFO, **fields: Any) -> None:
-    """Log one sentence with its fields; ``None`` fields are left out."""
-    log.log(level, "%s", sentence, extra={_FIELDS: {k: v for k, v in fields.items() if v is not None}})
 
 
 class JsonLines(logging.Formatter):
@@ -32,7 +23,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **getattr(record, _FIELDS, {}),
+            **getattr(record, FIELDS, {}),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
@@ -52,7 +43,7 @@ class Readable(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line, and the traceback of a bug below it."""
         at = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
-        fields = getattr(record, _FIELDS, {})
+        fields = getattr(record, FIELDS, {})
         tail = "".join(f"  {k}={v}" for k, v in fields.items())
         line = f"{at} {record.levelname:<7} {_plain(record.getMessage())}{_plain(tail)}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line

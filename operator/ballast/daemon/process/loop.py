@@ -10,16 +10,15 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from ballast.daemon.context.heartbeat import LONGEST_WAIT_S, Heartbeat
+from ballast.daemon.context.log import FIELDS, log_event
 from ballast.daemon.context.view import CheckReport, CheckResult
-from ballast.daemon.process.logs import log_event
 from ballast.errors import BallastError
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.daemon")
 
 MAX_BACKOFF_S = 300.0
-LONGEST_WAIT_S = 1.0
-"""The loop shows that it lives at least this often while nothing is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,37 +43,6 @@ class _Schedule:
     failures: int = 0
     requested: bool = False
     """Asked for since it last began, also while it ran."""
-
-
-@dataclass(slots=True)
-class Heartbeat:
-    """When the loop last showed a sign of life (monotonic seconds)."""
-
-    at_s: float = 0.0
-    doing: str = ""
-
-
-class HeartbeatClock:
-    """A clock that notes when it was last read: a thread that works by it shows that it is not stuck, whatever it does."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self.at_s = clock.monotonic_s()
-
-    def now_ms(self) -> int:
-        """Milliseconds since the epoch."""
-        self.at_s = self._clock.monotonic_s()
-        return self._clock.now_ms()
-
-    def monotonic_s(self) -> float:
-        """Seconds that never go back."""
-        self.at_s = self._clock.monotonic_s()
-        return self.at_s
-
-    def sleep(self, seconds: float) -> None:
-        """Wait; a long wait ends before it is looked at again."""
-        self._clock.sleep(seconds)
-        self.at_s = self._clock.monotonic_s()
 
 
 @dataclass(slots=True)
@@ -160,7 +128,7 @@ class Loop:
         except Exception as bug:
             result = CheckResult.BUG
             sentence = f"A bug in Ballast: {type(bug).__name__}. Nothing more was done; see the log."
-            log.exception(sentence, extra={"ballast_fields": {"check": entry.check.name}})
+            log.exception(sentence, extra={FIELDS: {"check": entry.check.name}})
         ended_s, ok = self.clock.monotonic_s(), result is CheckResult.OK
         entry.failures = 0 if ok else entry.failures + 1
         every_s = entry.check.every_s()

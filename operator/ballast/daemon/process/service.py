@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ballast.core.wording import human_elections, human_time
+from ballast.daemon.context import health
+from ballast.daemon.context.heartbeat import Heartbeat
+from ballast.daemon.context.log import log_event
 from ballast.daemon.context.view import CheckReport, Role
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.observing.log_ends import LogEndReader
 from ballast.daemon.planning.background import Background
 from ballast.daemon.policy import DaemonPolicy, Intervals, WebPolicy
-from ballast.daemon.process import health
-from ballast.daemon.process.logs import log_event
-from ballast.daemon.process.loop import Check, Heartbeat, Loop
+from ballast.daemon.process.loop import Check, Loop
 from ballast.daemon.process.parts import Loops, Outside, assemble
 from ballast.daemon.web.actions import ActionRequests
 from ballast.daemon.web.app import WebParts, build, build_probes

@@ -16,7 +16,7 @@ from typing import Final
 
 from starlette.exceptions import HTTPException
 
-from ballast.daemon.process.logs import log_event
+from ballast.daemon.context.log import log_event
 from ballast.daemon.web.requests import Body, CancelRequest
 from ballast.errors import BallastError
 from ballast.ports.journal import Request

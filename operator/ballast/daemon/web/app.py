@@ -22,9 +22,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Route
 
 from ballast.core.cluster import ClusterState
+from ballast.daemon.context.health import Health
 from ballast.daemon.context.view import Board, View
 from ballast.daemon.metrics.catalog import Metrics
-from ballast.daemon.process.health import Health
 from ballast.daemon.web import api, details
 from ballast.daemon.web.actions import ActionRequests
 from ballast.daemon.web.answers import Answer

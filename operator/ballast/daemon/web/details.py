@@ -12,7 +12,7 @@ import numpy as np
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.cluster.log_ends import LogEnds, holders, lag
-from ballast.daemon.observing.figures import RATES, THROTTLED_REPLICAS, Health
+from ballast.daemon.context.figures import RATES, THROTTLED_REPLICAS, Health
 from ballast.daemon.web.answers.details import (
     DaemonBroker,
     DaemonPartitions,

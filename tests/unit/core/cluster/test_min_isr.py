@@ -10,7 +10,7 @@ from ballast.core.guards import unhealthy_partitions as judged
 from ballast.core.status import unhealthy_partitions
 from ballast.core.what_if import under_min_isr as foreseen
 from ballast.core.what_if.loss import health_of
-from ballast.daemon.observing.figures import measure
+from ballast.daemon.context.figures import measure
 from ballast.daemon.web.details import partitions
 
 NAME = TopicPartition("t", 0)

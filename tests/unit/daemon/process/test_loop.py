@@ -1,4 +1,4 @@
-"""The loop: rhythm, failures that sleep, bugs that do not kill, signs of life."""
+"""The loop: rhythm, failures that sleep, bugs that do not kill."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from ballast.daemon.context.view import CheckReport, CheckResult, Outage, Role, View
-from ballast.daemon.process.health import PLAN, STUCK_AFTER_S, STUCK_IN_PLAN_AFTER_S, alive, healthy, ready
-from ballast.daemon.process.loop import MAX_BACKOFF_S, Check, Heartbeat, Loop
+from ballast.daemon.context.view import CheckReport, CheckResult
+from ballast.daemon.process.loop import MAX_BACKOFF_S, Check, Loop
 from ballast.errors import Unavailable
 from ballast.sim.clock import SimClock
 
@@ -154,23 +153,6 @@ def test_what_a_check_makes_due_goes_first_where_it_stands_first() -> None:
     assert len(ran) == 5
 
 
-def test_a_stuck_loop_is_not_alive_and_says_where() -> None:
-    """The probe names the loop and the check it hangs in."""
-    heartbeats = {"work": Heartbeat(at_s=0, doing="observe"), "pulse": Heartbeat(at_s=STUCK_AFTER_S)}
-    assert alive(heartbeats, STUCK_AFTER_S).ok
-    stuck = alive(heartbeats, STUCK_AFTER_S + 1)
-    assert not stuck.ok
-    assert "work" in stuck.sentence
-    assert "observe" in stuck.sentence
-
-
-def test_a_long_plan_is_no_stuck_loop() -> None:
-    """The largest clusters take minutes to plan; half an hour is too long for any."""
-    heartbeats = {"plan": Heartbeat(at_s=0, doing=PLAN)}
-    assert alive(heartbeats, STUCK_AFTER_S + 1).ok
-    assert not alive(heartbeats, STUCK_IN_PLAN_AFTER_S + 1).ok
-
-
 def test_a_check_that_waits_lets_another_keep_its_rhythm() -> None:
     """The heartbeat of the one that waits goes on meanwhile, and is not begun again."""
     clock, ran = SimClock(), []
@@ -211,11 +193,3 @@ def test_what_fails_while_another_check_waits_sleeps_on_a_rising_delay() -> None
     clock.sleep(20)
     assert loop.run_meanwhile("t") == 40
     assert [report.failures for report in reports] == [1, 2]
-
-
-def test_healthy_wants_a_reading() -> None:
-    """Before the first reading, with its reason; a process that stops is neither healthy nor ready."""
-    view = View(outage=Outage(code="unreachable", detail="No broker answers.", since_ms=0))
-    assert healthy(view, now_ms=0, observe_s=15).sentence == "No broker answers."
-    assert not healthy(View(role=Role.STOPPING), now_ms=0, observe_s=15).ok
-    assert not ready(View(role=Role.STOPPING)).ok

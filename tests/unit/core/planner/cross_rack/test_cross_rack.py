@@ -48,9 +48,9 @@ from ballast.core.planner.search.world import World
 from ballast.core.snapshot import file as snapshot_file
 from ballast.core.snapshot.anonymise import anonymise_snapshot
 from ballast.core.status import cluster_status
+from ballast.daemon.context.figures import measure
 from ballast.daemon.context.view import View
 from ballast.daemon.metrics.catalog import CATALOG
-from ballast.daemon.observing.figures import measure
 from ballast.errors import UsageError
 from ballast.settings.load import normalise, validate
 

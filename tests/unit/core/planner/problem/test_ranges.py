@@ -31,7 +31,7 @@ from ballast.core.planner.report.page import page
 from ballast.core.planner.report.summary import notes
 from ballast.core.status import cluster_status
 from ballast.core.wording import human_time
-from ballast.daemon.observing.figures import measure
+from ballast.daemon.context.figures import measure
 
 GIB = 1 << 30
 DISKS = (1.09, 0.91, 1.12, 0.88)

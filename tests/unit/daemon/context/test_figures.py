@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ballast.core.cluster import STORAGE_ERROR, UNKNOWN, Broker, ClusterState, LogDir, PartitionRow, Topic, build
+from ballast.daemon.context.figures import measure, sentence
 from ballast.daemon.context.view import View
 from ballast.daemon.metrics.gauges import GAUGES
-from ballast.daemon.observing.figures import measure
-from ballast.daemon.observing.observe import sentence
 from ballast.daemon.web.details import partitions
 
 GOOD = LogDir("/good", 1000, 500)

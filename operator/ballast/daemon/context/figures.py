@@ -19,6 +19,7 @@ from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.planner import Loads, PlannerPolicy
 from ballast.core.planner.cross_rack.traffic import CrossRackTraffic, traffic_now
 from ballast.core.planner.problem.ranges import Range, ranges_of
+from ballast.core.wording import human_brokers, human_many
 
 DEFAULT: Final = PlannerPolicy()
 LEADER_THROTTLE = "leader.replication.throttled.replicas"
@@ -274,3 +275,26 @@ def _topics(state: ClusterState, health: Health) -> tuple[TopicFigures, ...]:
         )
         for i, t in enumerate(state.topics)
     )
+
+
+def sentence(figures: Figures) -> str:
+    """The cluster in one sentence."""
+    down = sum(not b.alive and b.replicas > 0 for b in figures.brokers)
+    silent = sum(b.alive and not b.reachable for b in figures.brokers)
+    bad_dirs = sum(len(b.log_dir_errors) for b in figures.brokers)
+    parts = [f"{human_many(figures.alive, 'broker')} up" + (f", {down} down" if down else "")]
+    parts += [f"{silent} of them without an answer"] if silent else []
+    parts += [f"{human_many(bad_dirs, 'log dir')} with errors"] if bad_dirs else []
+    parts.append(human_many(figures.partitions, "partition"))
+    for count, what in (
+        (figures.offline, "offline"),
+        (figures.under_min_isr, "under min ISR"),
+        (figures.under_replicated, "under-replicated"),
+        (figures.min_isr_unknown, "of them with an unknown min ISR"),
+        (figures.moving, "moving"),
+    ):
+        if count:
+            parts.append(f"{count} {what}")
+    over = figures.over
+    leaders = f"leaders of {human_brokers(over)} imbalanced" if over else "preferred leaders OK"
+    return f"{', '.join(parts)}; {leaders}."

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ballast.core.wording import human_time
+from ballast.daemon.context.heartbeat import Heartbeat
 from ballast.daemon.context.view import Role, View
-from ballast.daemon.process.loop import Heartbeat
 
 STUCK_AFTER_S: Final = 180.0
 """A loop that has not beaten for this long is stuck: longer than any timeout of a client, with room to spare."""
