@@ -10,13 +10,13 @@ from typing import Any
 from ballast.core.plan import Plan
 from ballast.daemon.acting.driving import DriverParts, DriverRunController, Spawn
 from ballast.daemon.acting.proposal import Proposal
-from ballast.daemon.acting.requests import Requests
 from ballast.daemon.context.access import Access, Tools
 from ballast.daemon.context.run_controller import RunController
 from ballast.daemon.context.view import Board, Role, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.policy import ActionKind, DaemonPolicy, LivePolicy, WebPolicy
 from ballast.daemon.process.parts import Loops, Outside, Parts, assemble
+from ballast.daemon.process.requests import Requests
 from ballast.daemon.process.service import Service, ServiceParts
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.cluster import ClusterReader

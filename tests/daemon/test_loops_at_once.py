@@ -217,7 +217,7 @@ def test_a_decision_that_was_not_written_is_left_to_the_next_holder(
 ) -> None:
     """The lock is being given up, and can still be written with: the person's pause must not be answered and forgotten."""
     submit(leader, request(leader, "pause"))
-    monkeypatch.setattr("ballast.daemon.acting.requests.pause_record", lambda _: leader.board.set_role(Role.STANDBY))
+    monkeypatch.setattr("ballast.daemon.process.requests.pause_record", lambda _: leader.board.set_role(Role.STANDBY))
     answer_requests(leader)
     monkeypatch.undo()
     (asked,) = MemoryJournal(store, clock).requests()

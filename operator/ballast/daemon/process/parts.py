@@ -11,11 +11,9 @@ from ballast.daemon.acting.drains import Drains
 from ballast.daemon.acting.journal_view import JournalReader
 from ballast.daemon.acting.permission import Permissions
 from ballast.daemon.acting.propose import Proposals
-from ballast.daemon.acting.requests import Requests
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access, Tools
 from ballast.daemon.context.view import Board
-from ballast.daemon.observing.observe import Observer
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.observing.series import Series
 from ballast.daemon.planning.asking import RequestedPlans
@@ -24,6 +22,8 @@ from ballast.daemon.planning.leaders import LeaderCheck
 from ballast.daemon.planning.plans import BalanceCheck, PlanMaker, RepairCheck
 from ballast.daemon.policy import LivePolicy
 from ballast.daemon.process.lock import Lock
+from ballast.daemon.process.observe import Observer
+from ballast.daemon.process.requests import Requests
 from ballast.executor.driver.events import RunResult
 from ballast.executor.driver.look import FullReading
 from ballast.executor.machine.policy import ExecutionPolicy
