@@ -1,1 +1,1 @@
-"""From a plan to a run: policy, permission, requests of people, and the run itself."""
+"""From a plan to a run: proposals, permission, what people decided, and the run itself."""

@@ -237,7 +237,8 @@ class Proposals:
         kind = self.runs.running
         if kind is None and not self.runs.saw_run:
             return False
-        self.runs.running, self.runs.saw_run, self.reading.read_at_s = None, False, None
+        self.runs.running, self.runs.saw_run = None, False
+        self.reading.drop()
         self.drop_all("a run has changed the cluster")
         self.look_again()
         if kind is not None:

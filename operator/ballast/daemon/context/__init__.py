@@ -1,1 +1,1 @@
-"""What the daemon's parts share: the published view, the journal and the run controller."""
+"""What the daemon's parts share: the published view, figures, health, the journal and the run controller."""

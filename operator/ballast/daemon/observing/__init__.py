@@ -1,1 +1,1 @@
-"""Reading the cluster and measuring it."""
+"""The newest reading of the cluster, and what only shows over several."""

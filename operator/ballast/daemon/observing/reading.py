@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.isr import leaves_every_isr_after_s, leaving_sentence
+from ballast.core.plan.log_dirs import brokers_to_rebuild
 from ballast.core.planner import Loads, PlannerPolicy
 from ballast.core.wording import human_brokers, human_many, human_time
 from ballast.daemon.context.view import Board
@@ -21,7 +22,10 @@ from ballast.ports.time import Clock
 
 @dataclass(slots=True)
 class Reading:
-    """Written by the observe check; bounded by the number of brokers, never by time."""
+    """The observe check takes readings in, the end of a run drops the newest, and each plan notes its loads.
+
+    Bounded by the number of brokers, never by time.
+    """
 
     clock: Clock
     board: Board
@@ -37,6 +41,24 @@ class Reading:
     presence: Presence = field(default_factory=Presence)
     failed_disks: BrokersSince = field(default_factory=BrokersSince)
     """Live brokers of which replicas are offline since a log dir failed."""
+
+    def keep_full(self, state: ClusterState, began_s: float) -> None:
+        """Keep a reading that has sizes and configs, and since when they hold at the earliest."""
+        self.full = FullReading(state, began_s, self.clock.monotonic_s())
+
+    def take(self, state: ClusterState, began_s: float, racks: Mapping[int, str]) -> None:
+        """Take in the newest reading, and which brokers came, left, or have failed log dirs by it."""
+        self.state, self.read_at_s = state, self.clock.monotonic_s()
+        self.presence = self.presence.see(state.alive, state.missing, began_s, racks)
+        self.failed_disks = self.failed_disks.see(brokers_to_rebuild(state), began_s)
+
+    def drop(self) -> None:
+        """Decide nothing more from the newest reading: the cluster has been changed since."""
+        self.read_at_s = None
+
+    def note_loads(self, state: ClusterState, loads: Loads | None) -> None:
+        """Keep what history told of traffic when a plan was made from ``state``; None where it told nothing."""
+        self.loads = None if loads is None else (state, loads)
 
     def fresh(self) -> ClusterState:
         """The newest reading; raises ``Unavailable`` when it is too old to decide from."""

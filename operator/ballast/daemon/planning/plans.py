@@ -53,7 +53,7 @@ class PlanMaker:
         if self.reading.fresh().alive != state.alive:
             self.look_again()
             raise Unavailable("A broker came or went while this was planned: the plan is dropped.")
-        self.reading.loads = None if loads is None else (state, loads)
+        self.reading.note_loads(state, loads)
         return replace(made, created_at_ms=self.clock.now_ms(), summary={**made.summary, "outline": outline(made)})
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from ballast.core.cluster import UNKNOWN, ClusterState
 from ballast.core.cluster.slow_facts import with_slow_facts
 from ballast.core.leadership.limits import imbalance_percentage
-from ballast.core.plan.log_dirs import brokers_to_rebuild
 from ballast.core.planner import Loads
 from ballast.core.planner.loads import DISK
 from ballast.daemon.acting.journal_view import JournalReader
@@ -25,7 +24,6 @@ from ballast.daemon.observing.reading import Reading
 from ballast.daemon.observing.series import Series
 from ballast.daemon.policy import LivePolicy
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Unavailable
-from ballast.executor.driver.look import FullReading
 from ballast.ports.cluster import ClusterReader
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
 from ballast.ports.time import Clock
@@ -68,15 +66,13 @@ class Observer:
             raise
         reading = self.reading
         if full:
-            reading.full = FullReading(state, now_s, self.clock.monotonic_s())
+            reading.keep_full(state, now_s)
         elif reading.state is not None:
             state = with_slow_facts(state, reading.state)
         state, self.racks = with_racks(state, self.racks)
         before = reading.state
         learned = full and reading.state is not None and _unknown_sizes(reading.state) > _unknown_sizes(state)
-        reading.state, reading.read_at_s = state, self.clock.monotonic_s()
-        reading.presence = reading.presence.see(state.alive, state.missing, now_s, self.racks)
-        reading.failed_disks = reading.failed_disks.see(brokers_to_rebuild(state), now_s)
+        reading.take(state, now_s, self.racks)
         figures = measure(
             state,
             threshold_percent=imbalance_percentage(state, self.policy.now.leaders.imbalance_percentage).value,

@@ -2,8 +2,8 @@
 
 The *lock* loop keeps the lease or waits for it; the *pulse* loop answers people and follows the settings; the *journal* loop
 reads the journal's history; the *work* loop reads and decides, may take as long as a slow cluster makes it, and goes on reading while
-a plan is made beside it.  The lock loop writes the role, the pulse loop pause and policy, the work loop readings and figures; starting
-a run is guarded by the executor, which executes one at a time.
+a plan is made beside it.  The lock loop writes the role and the pause that the journal tells, the pulse loop the policy and the pause
+that a person asks for, the work loop readings and figures; starting a run is guarded by the executor, which executes one at a time.
 """
 
 from __future__ import annotations
