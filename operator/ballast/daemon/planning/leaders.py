@@ -17,7 +17,7 @@ from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.observing.presence import Hysteresis
 from ballast.daemon.observing.reading import Reading
-from ballast.daemon.policy import ActionKind, LivePolicy
+from ballast.daemon.policy import ActionKind, ControllerRebalance, LivePolicy
 from ballast.ports.time import Clock
 
 
