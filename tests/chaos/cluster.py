@@ -96,12 +96,6 @@ class ChaosSandbox(Sandbox):
         ports = self.ports.internals or self.ports.brokers
         return ",".join(f"{LOOPBACK}:{port}" for port in ports.values())
 
-    @property
-    def node_names(self) -> tuple[str, ...]:
-        """Every process of the cluster."""
-        zookeeper = (ZOOKEEPER,) if self.zookeeper else ()
-        return (*zookeeper, *map(node_name, (*self.spec.controller_ids, *self.broker_ids)))
-
     def pids(self) -> dict[str, int]:
         """The process id of each node that runs."""
         nodes = self.supervisor._ask(do="status")["nodes"]

@@ -15,7 +15,6 @@ from ballast.core.samples import MinuteSample, offset_columns
 from ballast.core.samples.rates import measure
 from ballast.ports.cluster import Offsets
 
-HOUR_MS = 3_600_000
 START_MS = 1_795_266_000_000
 """2026-11-21T13:00 UTC."""
 RECORD_BYTES = 500

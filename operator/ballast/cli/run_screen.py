@@ -132,8 +132,6 @@ class LineScreen(_LineByLine):
 
     def on_event(self, event: RunEvent) -> None:
         """Turn it into a line where it is worth one."""
-        import time
-
         from ballast.executor.driver.events import Progressed
 
         line = sentence(event)

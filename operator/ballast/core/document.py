@@ -88,20 +88,11 @@ class Reader:
             raise self.wrong(key, "a list of texts")
         return tuple(values)
 
-    def integers(self, key: str, *, at_least: int = 0) -> tuple[int, ...]:
+    def integers(self, key: str) -> tuple[int, ...]:
         """A list of whole numbers."""
         values = self.items(key)
-        if not all(isinstance(v, int) and not isinstance(v, bool) and v >= at_least for v in values):
-            raise self.wrong(key, "a list of whole numbers")
-        return tuple(values)
-
-    def brokers(self, key: str) -> tuple[int, ...]:
-        """A list of different broker ids."""
-        values = self.items(key)
         if not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values):
-            raise self.wrong(key, "a list of broker ids")
-        if len(set(values)) != len(values):
-            raise self.wrong(key, "a list of different broker ids")
+            raise self.wrong(key, "a list of whole numbers")
         return tuple(values)
 
     def has(self, key: str) -> bool:

@@ -36,7 +36,7 @@ class _Kept(NamedTuple):
     """What is older goes; None: nothing does, but each run replaces its rows and leaves the files of before."""
 
 
-def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, on_line: ShowLine = lambda _: None) -> None:
+def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, on_line: ShowLine) -> None:
     """Forget what is older than the policy keeps, compact the closed hours of samples, and free the files."""
     this_hour = now.replace(minute=0, second=0, microsecond=0)
     samples = this_hour - timedelta(hours=policy.samples_retention_hours)

@@ -20,9 +20,6 @@ from ballast.errors import UsageError
 from ballast.sandbox.folders import cache_root, hold_lock
 
 LOCKS: Final = Path(__file__).with_name("locks")
-CA_STORE: Final = Path("/etc/ssl/certs/java/cacerts")
-"""Debian's trust store; a Java out of a wheel does not know the machine's own authorities without it."""
-
 SPARKS_MODULE: Final = "jdk.incubator.vector"
 FOR_SPARK: Final = "-for-spark"
 """How the home of such a Java ends."""
@@ -47,11 +44,6 @@ class Java:
     def executable(self) -> str:
         """The path of the ``java`` program."""
         return str(self.home / "bin" / "java")
-
-    @property
-    def trust_options(self) -> tuple[str, ...]:
-        """What makes it trust the machine's certificate authorities."""
-        return (f"-Djavax.net.ssl.trustStore={CA_STORE}",) if CA_STORE.exists() else ()
 
 
 def ensure_java(*, at_least: int = 17, at_most: int | None = None, on_line: ShowLine = lambda _: None) -> Java:

@@ -155,7 +155,7 @@ class _Player:
         self.cluster = SimCluster(self.world, api=state.api & {"reassign", "reassign-v1"} or frozenset({"reassign"}))
         self.out = Playback(moves=len(plan.moves), least_seconds=self.least_s)
         self.out.assumptions = _assumptions(state, loads, nic_bytes_per_s, focus)
-        self.meter = _Meter(state, loads, self.world, nic_bytes_per_s)
+        self.meter = _Meter(state, loads, self.world)
         self.heard: Counter[str] = Counter()
         self.began_s = 0.0
 
@@ -261,7 +261,7 @@ class _Player:
 class _Meter:
     """Reads disks and links while time passes."""
 
-    def __init__(self, state: ClusterState, loads: Loads, world: SimWorld, nic_bytes_per_s: float) -> None:
+    def __init__(self, state: ClusterState, loads: Loads, world: SimWorld) -> None:
         self.world = world
         self.window_s = 0.0
         self.seen_in, self.seen_out = dict(world.received), dict(world.sent)

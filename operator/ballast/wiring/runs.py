@@ -162,7 +162,7 @@ def _answer_own(log: Journal, request_id: str) -> None:
         log.answer(request_id, str(RequestAnswer("lock-free")))
 
 
-def _release(log: Journal, holder: Holder, *, within_s: float = LEAVES_WITHIN_S) -> None:
+def _release(log: Journal, holder: Holder, *, within_s: float) -> None:
     """Give the lock up and let the connections go, in bounded time: a journal that cannot be reached ends the lease by itself."""
 
     def leave() -> None:
@@ -205,7 +205,7 @@ def find_run(log: Journal, run_id: str) -> Run:
     return runs[found]
 
 
-def find_run_id(opened: OpenCluster, run_id: str, journal: str | None = None) -> str:
+def find_run_id(opened: OpenCluster, run_id: str, journal: str | None) -> str:
     """The id of the run of ``find_run``, which may be one that cannot be read; looking takes no lock."""
     log = journal_to_look_at(opened, journal)
     try:

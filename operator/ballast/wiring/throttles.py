@@ -129,7 +129,7 @@ def as_stale(found: Iterable[FoundThrottle]) -> dict[Setting, LedgerEntry]:
 
 
 def removable(
-    judged: Iterable[FoundThrottle], *, topics: Collection[str] = (), brokers: Collection[int] = ()
+    judged: Iterable[FoundThrottle], *, topics: Collection[str], brokers: Collection[int] = ()
 ) -> list[FoundThrottle]:
     """Of the stale settings those that may go: lists (of these topics, or all), and rates of the brokers that they name.
 

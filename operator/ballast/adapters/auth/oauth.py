@@ -37,6 +37,7 @@ TRY_AGAIN_AT_SHARE: Final = 0.25
 PROXY: Final = "ballast.oauthbearer.proxy.url"
 """The client property that names a proxy; Kafka has none, since its clients take the virtual machine's."""
 _ASSUMED_LIFE_S: Final = 300.0
+_UNSECURED_LIFE_S: Final = 3600.0
 _MOST_BYTES: Final = 1 << 20
 _MANY_REQUESTS: Final = 429
 _ERROR_CODES: Final = frozenset(
@@ -114,12 +115,12 @@ class TokenSource:
         return fresh
 
 
-def unsecured_token(claims: dict[str, str], *, life_s: float = 3600.0, now: Callable[[], float] = time.time) -> Token:
+def unsecured_token(claims: dict[str, str]) -> Token:
     """An unsigned token (RFC 7515 ``alg: none``), which brokers accept only where they are set up for trials."""
-    issued = now()
-    body: dict[str, Any] = {"iat": issued, "exp": issued + life_s, **claims}
+    issued = time.time()
+    body: dict[str, Any] = {"iat": issued, "exp": issued + _UNSECURED_LIFE_S, **claims}
     parts = (_encode({"alg": "none"}), _encode(body), "")
-    return Token(".".join(parts), issued + life_s)
+    return Token(".".join(parts), issued + _UNSECURED_LIFE_S)
 
 
 def token_from_file(path: Path) -> Token:

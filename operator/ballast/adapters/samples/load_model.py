@@ -57,14 +57,12 @@ class ModelColumns:
         return len(self.partition)
 
 
-def read_load_model(
-    store: str, cluster_id: str, *, topic_ids: Mapping[str, str], storage_options: Mapping[str, str] | None = None
-) -> ModelColumns:
+def read_load_model(store: str, cluster_id: str, *, topic_ids: Mapping[str, str]) -> ModelColumns:
     """Read one cluster's model; ``topic_ids`` are the topics as they are now, with an empty id where there is none.
 
     Raises ``UsageError`` when the store has no model of this cluster, ``Unavailable`` when it does not answer.
     """
-    table = _read(store, cluster_id, dict(storage_options or {}))
+    table = _read(store, cluster_id)
     if not len(table):
         raise UsageError(
             f"The store has no load model of cluster {cluster_id}.",
@@ -109,11 +107,11 @@ def _newest(table: Any, topic_at: Ints, keep: Ints) -> Ints:
     return np.sort(order[last])
 
 
-def _read(store: str, cluster_id: str, options: dict[str, str]) -> Any:
+def _read(store: str, cluster_id: str) -> Any:
     url = table_url(store, LOAD_MODEL)
     with store_failures(url):
         try:
-            table = DeltaTable(url, storage_options=options)
+            table = DeltaTable(url)
         except TableNotFoundError:
             if denied := denial(url):
                 raise PermissionError(denied.message) from None

@@ -39,7 +39,7 @@ def controllers_algorithm(state: ClusterState) -> Algorithm:
     return "classic" if "zookeeper" in state.api else "kraft"
 
 
-def choose_algorithm(placement: str, state: ClusterState, *, start: int | None = None) -> Algorithm:
+def choose_algorithm(placement: str, state: ClusterState, *, start: int | None) -> Algorithm:
     """The one that is named; for ``auto`` the classic one where a start fixes it, else the controller's."""
     named = next((a for a in ALGORITHMS if a == placement), None)
     return named or ("classic" if start is not None else controllers_algorithm(state))

@@ -39,7 +39,7 @@ def keep_replicated(
     *,
     plan: Plan,
     note: Callable[[RunNote], None],
-    leaving: Callable[[], bool] = lambda: False,
+    leaving: Callable[[], bool],
 ) -> None:
     """Add the replicas that the journal's topics lack, then raise their min ISR with them.
 
@@ -79,7 +79,7 @@ def emptied_brokers(plan: Plan) -> frozenset[int]:
     return frozenset(gives - takes)
 
 
-def lacking(state: ClusterState, *, avoid: Collection[int] = ()) -> dict[TopicPartition, tuple[int, ...]]:
+def lacking(state: ClusterState, *, avoid: Collection[int]) -> dict[TopicPartition, tuple[int, ...]]:
     """The longer replica lists of the journal's topics, where brokers allow for more replicas than they have."""
     p = state.partitions
     load = dict(zip(*(part.tolist() for part in np.unique(p.replica, return_counts=True)), strict=True))

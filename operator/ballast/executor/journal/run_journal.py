@@ -65,7 +65,7 @@ class RunJournal:
             self._journal.append(lines)
         self._written = run
 
-    def write_and_check(self, run: Run | None, records: Sequence[Record] = ()) -> None:
+    def write_and_check(self, run: Run | None, records: Sequence[Record]) -> None:
         """The same, of a run or outside of one, right before something is sent: raises unless the lock is surely held, and in time."""
         began_s = self._clock.monotonic_s()
         if run is not None:

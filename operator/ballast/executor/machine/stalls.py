@@ -70,7 +70,7 @@ def is_broken(m: MoveRun, picture: Picture) -> bool:
     return False
 
 
-def stall_cause(run: Run, m: MoveRun, picture: Picture, *, too_slow: MoveNote | None = None) -> MoveNote:
+def stall_cause(run: Run, m: MoveRun, picture: Picture, *, too_slow: MoveNote | None) -> MoveNote:
     """The first cause that the picture proves."""
     case = _Case(run, m, picture, too_slow)
     return next(cause for judge in _JUDGES if (cause := judge(case)) is not None)

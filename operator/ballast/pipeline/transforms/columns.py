@@ -40,6 +40,6 @@ def merged_rates() -> tuple[Column, ...]:
     )
 
 
-def percentile(sketch: str, rank: float = P95) -> Column:
-    """The rate at this rank of a sketch; null where the sketch is missing or has seen no rate."""
-    return F.when(F.kll_sketch_get_n_float(sketch) > 0, F.kll_sketch_get_quantile_float(sketch, F.lit(rank)))
+def percentile(sketch: str) -> Column:
+    """The 95th percentile of the rates in a sketch; null where the sketch is missing or has seen no rate."""
+    return F.when(F.kll_sketch_get_n_float(sketch) > 0, F.kll_sketch_get_quantile_float(sketch, F.lit(P95)))
