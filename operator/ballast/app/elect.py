@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from ballast.app.journal_reading import read_drained
 from ballast.app.runs import Session
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.leadership import elections, imbalance
+from ballast.core.leadership import imbalance
+from ballast.core.leadership.elections import election_plan, elections
 from ballast.core.leadership.limits import CLUSTER, imbalance_percentage
 from ballast.core.named_brokers import NamedBrokers
-from ballast.core.plan import Plan, Purpose
-from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.planner import PlannerPolicy
 from ballast.core.stock.checks import check_election
 from ballast.core.wording import ShowLine, human_brokers, human_elections, planned_elections
@@ -55,7 +54,7 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
     if asked.over_the_threshold:
         names = over_threshold(state, percentage, on_line)
     else:
-        names = electable(state, choose(state, asked), preferred, unclean=asked.unclean)
+        names = led_elsewhere(state, choose(state, asked), preferred, unclean=asked.unclean)
     if not asked.unclean:
         drained = read_drained(session.opened, state, on_line)
         _refuse_drained(preferred & drained)
@@ -69,14 +68,7 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
         return None
     lossy = f"{human_elections(len(names), unclean=True)} (records may be lost)"
     session.user_interface.confirm(f"Hold {lossy if asked.unclean else planned_elections(len(names))}?")
-    plan = Plan(
-        intent=f"elect {'unclean' if asked.unclean else 'preferred'}",
-        purpose=Purpose("elect-unclean" if asked.unclean else "elect"),
-        cluster_id=state.cluster_id,
-        fingerprint=fingerprint(state),
-        moves=(),
-        elections=tuple(names),
-    )
+    plan = election_plan(state, names, unclean=asked.unclean)
     return session.execute(plan, ExecutionPolicy(), unclean=asked.unclean)
 
 
@@ -94,7 +86,7 @@ def over_threshold(state: ClusterState, given: float | None, on_line: ShowLine) 
     origin = " (the cluster's own setting)" if limit.origin == CLUSTER else ""
     over = imbalance(state, limit.value).over_ids
     on_line(f"Over {limit.value:g} %{origin}: {', '.join(f'broker {b}' for b in over) or 'no broker'}.")
-    return [name for batch in elections(state, limit.value) for name in batch]
+    return list(elections(state, over))
 
 
 def choose(state: ClusterState, asked: Election) -> list[TopicPartition]:
@@ -113,10 +105,10 @@ def choose(state: ClusterState, asked: Election) -> list[TopicPartition]:
     return [n for n in state.index if (not topics or n.topic in topics) and partition in {None, n.partition}]
 
 
-def electable(
+def led_elsewhere(
     state: ClusterState, wanted: list[TopicPartition], brokers: frozenset[int], *, unclean: bool
 ) -> list[TopicPartition]:
-    """Of the partitions asked for, those that an election would change."""
+    """Of the partitions asked for, those that their preferred replica does not lead; for unclean elections, those that nothing leads."""
     out = []
     for name in wanted:
         row = state.index[name]

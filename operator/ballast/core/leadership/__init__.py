@@ -5,10 +5,8 @@ from __future__ import annotations
 from ballast.core.leadership.imbalance import (
     DEFAULT_THRESHOLD_PERCENT,
     LeaderImbalance,
-    electable,
-    elections,
     imbalance,
     tally,
 )
 
-__all__ = ["DEFAULT_THRESHOLD_PERCENT", "LeaderImbalance", "electable", "elections", "imbalance", "tally"]
+__all__ = ["DEFAULT_THRESHOLD_PERCENT", "LeaderImbalance", "imbalance", "tally"]

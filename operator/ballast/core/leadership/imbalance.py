@@ -1,4 +1,4 @@
-"""Leader imbalance as Kafka's controller measures it, and the elections that repair it.
+"""Leader imbalance as Kafka's controller measures it.
 
 The measure is drift from the *preferred* leader (the first replica of the target assignment) and nothing else: it is zero
 while every preferred leader sits on one broker.  ``core.leadership.skew`` measures that other thing, ``core.leadership.reorder`` repairs it.
@@ -22,13 +22,10 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, ClusterState, Flags, Ints, SmallInts, TopicPartition
+from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, ClusterState, Flags, Ints, SmallInts
 
 DEFAULT_THRESHOLD_PERCENT: Final = 10.0
 """Kafka's default of ``leader.imbalance.per.broker.percentage``."""
-
-DEFAULT_BATCH: Final = 1_000
-"""Elections asked for in one call; what KRaft's own rebalancer takes in one pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,40 +130,3 @@ def imbalance(state: ClusterState, threshold_percent: float = DEFAULT_THRESHOLD_
         deleting=deleting_rows(state),
         threshold_percent=threshold_percent,
     )
-
-
-def electable(state: ClusterState) -> Flags:
-    """Per partition: could a preferred election make its preferred replica the leader, and would it change anything?
-
-    The preferred replica is alive and in the ISR, the partition is not being moved, its topic is not being deleted, and
-    the leader is known to be another broker or none.
-    """
-    p = state.partitions
-    preferred = state.preferred
-    rows = np.repeat(np.arange(len(p)), np.diff(p.start))
-    in_sync = np.zeros(len(p), np.bool_)
-    in_sync[rows[p.in_sync & (p.replica == preferred[rows])]] = True
-    alive = np.isin(preferred, np.array(sorted(state.alive), np.int32))
-    not_led_by_preferred = (p.leader != preferred) & (p.leader != NO_LEADERSHIP_RECORD) & (preferred != UNKNOWN)
-    return np.asarray(in_sync & alive & not_led_by_preferred & ~state.moving & ~deleting_rows(state))
-
-
-def elections(
-    state: ClusterState,
-    threshold_percent: float = DEFAULT_THRESHOLD_PERCENT,
-    *,
-    batch_size: int = DEFAULT_BATCH,
-    excluded: Collection[int] = (),
-) -> tuple[tuple[TopicPartition, ...], ...]:
-    """Name the preferred elections to hold: every electable partition of every broker over the threshold, in batches.
-
-    Broker by broker in order of id, so that one broker's preferred leaders are elected together.  ``excluded`` are brokers that shall
-    not be given leaders.  A threshold of 0 elects whatever can be elected, as KRaft's own rebalancer does.
-    """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, not {batch_size}")
-    wanted = sorted(set(imbalance(state, threshold_percent).over_ids) - set(excluded))
-    chosen = np.flatnonzero(electable(state) & np.isin(state.preferred, np.array(wanted, np.int32)))
-    chosen = chosen[np.argsort(state.preferred[chosen], kind="stable")]
-    names = [state.name(int(row)) for row in chosen]
-    return tuple(tuple(names[i : i + batch_size]) for i in range(0, len(names), batch_size))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ballast.core.cluster import ClusterState
+from ballast.core.leadership.elections import election_plan, elections
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner import Balance, Decommission
@@ -21,7 +22,6 @@ from ballast.daemon.acting.propose import RUN_ENDED, Proposals
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.view import Board
 from ballast.daemon.observing.reading import Reading
-from ballast.daemon.planning.leaders import election_plan
 from ballast.daemon.planning.plans import PlanMaker
 from ballast.daemon.policy import ActionKind
 from ballast.errors import BallastError, Refused
@@ -94,7 +94,8 @@ class RequestedPlans:
         match request.body["intent"]:
             case "elect":
                 home = frozenset(state.alive) - self.reading.balance.draining
-                return ActionKind.ELECTIONS, election_plan(state, home, self.clock.now_ms())
+                names = elections(state, home)
+                return ActionKind.ELECTIONS, election_plan(state, names, created_at_ms=self.clock.now_ms())
             case "drain":
                 broker = named_broker(state, request)
                 return ActionKind.MOVES, self.plans.make(state, Decommission(brokers=frozenset({broker})))

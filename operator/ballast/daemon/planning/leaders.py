@@ -8,10 +8,9 @@ import numpy as np
 
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.balancers import controller_interval_s, controller_rebalances
-from ballast.core.leadership import electable, imbalance
+from ballast.core.leadership import imbalance
+from ballast.core.leadership.elections import election_plan, elections
 from ballast.core.leadership.limits import CLUSTER, check_interval_s, imbalance_percentage
-from ballast.core.plan import Plan, Purpose
-from ballast.core.plan.fingerprint import fingerprint
 from ballast.core.wording import human_percent, human_time
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
@@ -57,10 +56,11 @@ class LeaderCheck:
         if not lasting:
             return f"{headline} Waiting up to {human_time(wait_s)} for the controller's own elections."
         # Leaders that are elected on a draining broker would only leave it again.
-        plan = election_plan(state, lasting - self.reading.balance.draining, self.clock.now_ms())
-        if plan.is_empty:
+        names = elections(state, lasting - self.reading.balance.draining)
+        if not names:
             self.proposals.withdraw(ActionKind.ELECTIONS)
             return f"{headline} None can be elected now: their preferred leaders are down, out of sync, moving or draining."
+        plan = election_plan(state, names, created_at_ms=self.clock.now_ms())
         return f"{headline} {self.proposals.propose(ActionKind.ELECTIONS, plan)}"
 
     def interval_s(self) -> float:
@@ -75,22 +75,6 @@ class LeaderCheck:
         if how is ControllerRebalance.DISABLE:
             return None
         return controller_interval_s(state)
-
-
-def election_plan(state: ClusterState, brokers: frozenset[int], now_ms: int) -> Plan:
-    """Every preferred leader election that would make one of these brokers the leader."""
-    rows = np.flatnonzero(electable(state) & np.isin(state.preferred, np.array(sorted(brokers), np.int32)))
-    names = tuple(state.name(int(row)) for row in rows)
-    return Plan(
-        intent="elect preferred leaders",
-        purpose=Purpose("elect"),
-        cluster_id=state.cluster_id,
-        fingerprint=fingerprint(state),
-        moves=(),
-        elections=names,
-        status="meets-all-goals" if names else "nothing-to-do",
-        created_at_ms=now_ms,
-    )
 
 
 def _known(ids: np.ndarray, broker: int) -> bool:

@@ -17,7 +17,8 @@ from ballast.core.cluster import (
     TopicPartition,
     build,
 )
-from ballast.core.leadership import elections, imbalance, tally
+from ballast.core.leadership import imbalance, tally
+from ballast.core.leadership.elections import election_plan, elections
 
 
 def state(rows: list[PartitionRow], *, down: tuple[int, ...] = (), deleting: tuple[str, ...] = ()) -> ClusterState:
@@ -53,7 +54,7 @@ def test_topics_being_deleted_leave_both_counts() -> None:
     """A topic that is queued for deletion is neither judged nor elected."""
     cluster = state([row(0, 1, (0, 1), topic="gone"), row(0, 0, (0, 1), topic="kept")], deleting=("gone",))
     assert (imbalance(cluster)[0].preferred, imbalance(cluster)[0].not_led) == (1, 0)
-    assert elections(cluster, 0) == ()
+    assert elections(cluster, range(4)) == ()
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_a_moving_partition_is_judged_by_where_it_goes_and_not_elected() -> None
     moving = PartitionRow("t", 0, 1, (2, 3, 1), (2, 3, 1), adding=(2, 3), removing=(1,))
     cluster = state([moving])
     assert imbalance(cluster).over_ids == (2,)
-    assert elections(cluster, 0) == ()
+    assert elections(cluster, range(4)) == ()
 
 
 def test_elected_are_alive_in_sync_and_of_a_broker_that_is_over() -> None:
@@ -102,27 +103,25 @@ def test_elected_are_alive_in_sync_and_of_a_broker_that_is_over() -> None:
         row(14, NO_LEADER, (0, 1), isr=(0,)),
     ]
     cluster = state(rows, down=(3,))
-    assert elections(cluster) == ((TopicPartition("t", 0), TopicPartition("t", 14)),)
-    assert elections(cluster, 0) == ((TopicPartition("t", 0), TopicPartition("t", 14), TopicPartition("t", 13)),)
-    assert elections(cluster, 0, excluded=(0,)) == ((TopicPartition("t", 13),),)
+    assert elections(cluster, imbalance(cluster).over_ids) == (TopicPartition("t", 0), TopicPartition("t", 14))
+    every = (TopicPartition("t", 0), TopicPartition("t", 14), TopicPartition("t", 13))
+    assert elections(cluster, imbalance(cluster, 0).over_ids) == every
+    assert elections(cluster, {2, 3}) == (TopicPartition("t", 13),)
 
 
-def test_elections_come_in_batches_of_the_size_asked_for() -> None:
-    """No batch is larger than asked, none is empty, nothing is named twice."""
+def test_the_plan_holds_the_elections_and_moves_nothing() -> None:
+    """It says which elections it holds, and that there is nothing to do where there is none."""
     cluster = state([row(i, 1, (0, 1)) for i in range(7)])
-    batches = elections(cluster, batch_size=3)
-    assert [len(b) for b in batches] == [3, 3, 1]
-    assert len({tp for b in batches for tp in b}) == 7
-    assert [len(b) for b in elections(cluster, batch_size=1)] == [1] * 7
-    with pytest.raises(ValueError, match="batch_size"):
-        elections(cluster, batch_size=0)
+    plan = election_plan(cluster, elections(cluster, {0}), created_at_ms=5)
+    assert (plan.purpose.code, len(plan.elections), plan.moves, plan.created_at_ms) == ("elect", 7, (), 5)
+    assert election_plan(cluster, plan.elections, unclean=True).purpose.code == "elect-unclean"
+    assert (plan.status, election_plan(cluster, ()).status) == ("meets-all-goals", "nothing-to-do")
 
 
 def test_leaders_of_one_broker_are_elected_one_after_the_other() -> None:
     """Brokers by id, and the partitions of each in their own order, however many there are."""
     cluster = state([row(i, 3, (i % 3, 3)) for i in range(300)])
-    (batch,) = elections(cluster)
-    assert [name.partition for name in batch] == [i for b in range(3) for i in range(b, 300, 3)]
+    assert [name.partition for name in elections(cluster, range(4))] == [i for b in range(3) for i in range(b, 300, 3)]
 
 
 def test_an_empty_cluster_is_balanced() -> None:
@@ -130,7 +129,7 @@ def test_an_empty_cluster_is_balanced() -> None:
     cluster = state([])
     assert imbalance(cluster).worst_ratio == 0.0
     assert imbalance(cluster).total_ratio == 0.0
-    assert elections(cluster) == ()
+    assert elections(cluster, range(4)) == ()
 
 
 @given(
