@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ballast.app.journal_reading import read_drained
 from ballast.app.runs import Session
 from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster.drain import hint_to_end
 from ballast.core.leadership import imbalance
 from ballast.core.leadership.elections import election_plan, elections
 from ballast.core.leadership.limits import CLUSTER, imbalance_percentage
@@ -15,7 +16,7 @@ from ballast.core.named_brokers import NamedBrokers
 from ballast.core.planner import PlannerPolicy
 from ballast.core.stock.checks import check_election
 from ballast.core.wording import ShowLine, human_brokers, human_elections, planned_elections
-from ballast.errors import Refused, UsageError
+from ballast.errors import Refused
 from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
 
@@ -76,7 +77,7 @@ def _refuse_drained(brokers: frozenset[int]) -> None:
     if brokers:
         raise Refused(
             f"Draining brokers are not elected: {human_brokers(sorted(brokers))}.",
-            hint=f"Leave it out, or end the drain first: ballast drains end {min(brokers)} (or balance.draining of the settings).",
+            hint=hint_to_end(min(brokers), "Leave it out"),
         )
 
 
@@ -94,13 +95,8 @@ def choose(state: ClusterState, asked: Election) -> list[TopicPartition]:
     if asked.names is not None:
         check_election(asked.names, state, source=asked.source)
         return list(asked.names)
-    missing = [t for t in asked.topics if t not in state.topic_index]
-    if missing:
-        raise UsageError(f"Topic {missing[0]} does not exist.")
-    unknown = sorted(asked.brokers.ids - state.broker_index.keys())
-    if unknown:
-        known = ", ".join(str(b.id) for b in state.brokers)
-        raise UsageError(f"There is no broker {unknown[0]} on this cluster.", hint=f"It has {known}.")
+    state.require_topics(asked.topics)
+    state.require_brokers(asked.brokers.ids)
     topics, partition = asked.topics, asked.partition
     return [n for n in state.index if (not topics or n.topic in topics) and partition in {None, n.partition}]
 

@@ -63,7 +63,7 @@ def test_an_unknown_broker_or_topic_is_refused() -> None:
     """It would otherwise count as nothing to do."""
     with pytest.raises(UsageError, match="no broker 99") as refused:
         choose(STATE, Election(brokers=NamedBrokers(frozenset({1, 99}))))
-    assert refused.value.hint == "It has 1."
+    assert refused.value.hint == "The cluster has brokers 1."
     with pytest.raises(UsageError, match="Topic b"):
         choose(STATE, Election(topics=("a", "b")))
     assert choose(STATE, Election(topics=("a",), brokers=NamedBrokers(frozenset({1})))) == [TopicPartition("a", 0)]

@@ -17,12 +17,14 @@ class Drain:
     since_ms: int
 
 
+def hint_to_end(broker: int, otherwise: str) -> str:
+    """What to do where the drain of a broker is in the way: ``otherwise``, or end it."""
+    return f"{otherwise}, or end the drain first: ballast drains end {broker} (or balance.draining of the settings)."
+
+
 def refuse_drained(brokers: Iterable[int], drained: Iterable[int], what: str, otherwise: str) -> None:
     """Refuse to put a replica on a drained broker; ``what`` would, and ``otherwise`` says what to do instead."""
     filled = frozenset(brokers) & frozenset(drained)
     if filled:
         first = min(filled)
-        raise Refused(
-            f"{what} broker {first}, which is drained.",
-            hint=f"{otherwise}, or end the drain first: ballast drains end {first} (or balance.draining of the settings).",
-        )
+        raise Refused(f"{what} broker {first}, which is drained.", hint=hint_to_end(first, otherwise))

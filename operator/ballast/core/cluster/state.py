@@ -11,13 +11,15 @@ what it was before; never treat the union as an assignment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from ballast.errors import UsageError
 
 Ints = npt.NDArray[np.int64]
 SmallInts = npt.NDArray[np.int32]
@@ -264,6 +266,19 @@ class ClusterState:
         """The broker with this id, if the cluster or any replica list names it."""
         i = self.broker_index.get(broker_id)
         return None if i is None else self.brokers[i]
+
+    def require_brokers(self, ids: Iterable[int]) -> None:
+        """Raise ``UsageError`` where one of these is no broker of this cluster."""
+        missing = sorted(set(ids) - self.broker_index.keys())
+        if missing:
+            known = ", ".join(map(str, sorted(self.broker_index)))
+            raise UsageError(f"There is no broker {missing[0]}.", hint=f"The cluster has brokers {known}.")
+
+    def require_topics(self, names: Iterable[str], hint: str | None = None) -> None:
+        """Raise ``UsageError`` where one of these is no topic of this cluster."""
+        missing = next((n for n in names if n not in self.topic_index), None)
+        if missing is not None:
+            raise UsageError(f"Topic {missing} does not exist.", hint=hint)
 
     def name(self, row: int) -> TopicPartition:
         """The name of the partition in this row."""

@@ -74,10 +74,7 @@ def loss_of(state: ClusterState, brokers: frozenset[int]) -> Loss:
 
 def brokers_of(state: ClusterState, brokers: Collection[int], racks: Collection[str]) -> frozenset[int]:
     """The brokers that are named, by id or by rack; raises ``UsageError`` for one that is not there."""
-    missing = sorted(set(brokers) - set(state.broker_index))
-    if missing:
-        known = ", ".join(str(b.id) for b in state.brokers)
-        raise UsageError(f"There is no broker {missing[0]}.", hint=f"The cluster has brokers {known}.")
+    state.require_brokers(brokers)
     known_racks = sorted({b.rack for b in state.brokers if b.rack is not None})
     strange = sorted(set(racks) - set(known_racks))
     if strange:

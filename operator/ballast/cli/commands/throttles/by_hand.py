@@ -167,11 +167,9 @@ def _lists(
     state: ClusterState, topics: Collection[str], lists: dict[str, frozenset[str]]
 ) -> Iterator[tuple[Setting, frozenset[str]]]:
     from ballast.core.throttles import Setting
-    from ballast.errors import UsageError
 
+    state.require_topics(topics)
     for topic in topics:
-        if topic not in state.topic_index:
-            raise UsageError(f"Topic {topic} does not exist.")
         for key, entries in lists.items():
             yield Setting("topic", topic, key), entries
 
@@ -180,12 +178,10 @@ def _rates(
     state: ClusterState, brokers: Collection[str], rates: dict[str, int]
 ) -> Iterator[tuple[Setting, frozenset[str]]]:
     from ballast.core.throttles import Setting
-    from ballast.errors import UsageError
 
-    known = {str(b.id) for b in state.brokers}
+    if rates:
+        state.require_brokers(int(b) for b in brokers if b != DEFAULT)
     for broker in sorted(brokers):
-        if rates and broker != DEFAULT and broker not in known:
-            raise UsageError(f"There is no broker {broker}.", hint=f"The cluster has {', '.join(sorted(known))}.")
         for key, rate in rates.items():
             yield Setting("broker", "" if broker == DEFAULT else broker, key), frozenset({str(rate)})
 

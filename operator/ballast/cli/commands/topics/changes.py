@@ -306,8 +306,7 @@ def _entry(text: str) -> tuple[str, str]:
 
 
 def _check_topic(name: str, state: ClusterState) -> None:
-    if name not in state.topic_index:
-        raise UsageError(f"Topic {name} does not exist.", hint=f"Create it: ballast topics create {name}.")
+    state.require_topics((name,), hint=f"Create it: ballast topics create {name}.")
     if state.topics[state.topic_index[name]].deleting:
         raise UsageError(f"Topic {name} is being deleted.")
 

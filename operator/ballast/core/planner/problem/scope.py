@@ -126,17 +126,17 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             scope.shift = True
             scope.takes[:] = False
         case Demote():
-            mask = _flag_brokers(ids, intent.brokers)
+            mask = _flag_brokers(state, ids, intent.brokers)
             scope.leads &= ~mask
             scope.unlead = mask
             scope.takes[:] = False
         case Decommission():
-            _empty(scope, _flag_brokers(ids, intent.brokers), "decommissioned")
+            _empty(scope, _flag_brokers(state, ids, intent.brokers), "decommissioned")
         case Evacuate():
             _empty(scope, _flag_evacuated(state, intent, ids), "evacuated")
             scope.keep_racks = intent.keep_racks
         case Expand():
-            mask = _flag_brokers(ids, intent.brokers)
+            mask = _flag_brokers(state, ids, intent.brokers)
             _require_alive(ids, mask & ~alive)
             for i in np.flatnonzero(scope.takes & ~mask).tolist():
                 scope.why_closed[i] = "not-filled"
@@ -163,7 +163,7 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             scope.repair_racks = scope.repair_rules = True
             scope.unlead[:] = False
         case ReplaceBroker():
-            old, new = _flag_brokers(ids, frozenset({intent.old})), _flag_brokers(ids, frozenset({intent.new}))
+            old, new = (_flag_brokers(state, ids, frozenset({b})) for b in (intent.old, intent.new))
             _require_alive(ids, new & ~alive)
             # The newcomer takes the place of the old one in the list, leadership included.
             scope.leave = old
@@ -184,11 +184,10 @@ def _empty(scope: Scope, mask: Flags, cause: str) -> None:
         scope.why_closed[i] = cause
 
 
-def _flag_brokers(ids: Ints, wanted: frozenset[int]) -> Flags:
-    missing = sorted(wanted - set(ids.tolist()))
-    if missing or not wanted:
-        what = f"There is no broker {missing[0]}." if missing else "No broker is named."
-        raise UsageError(what, hint=f"The cluster has brokers {', '.join(map(str, ids.tolist()))}.")
+def _flag_brokers(state: ClusterState, ids: Ints, wanted: frozenset[int]) -> Flags:
+    if not wanted:
+        raise UsageError("No broker is named.", hint=f"The cluster has brokers {', '.join(map(str, ids.tolist()))}.")
+    state.require_brokers(wanted)
     return np.isin(ids, sorted(wanted))
 
 
@@ -204,7 +203,7 @@ def _flag_evacuated(state: ClusterState, intent: Evacuate, ids: Ints) -> Flags:
         known = ", ".join(sorted(r for r in racks if r is not None)) or "no rack at all"
         raise UsageError(f"There is no rack {unknown[0]!r}.", hint=f"The brokers name {known}.")
     wanted = intent.brokers | {b.id for b in state.brokers if b.rack in intent.racks}
-    return _flag_brokers(ids, frozenset(wanted))
+    return _flag_brokers(state, ids, frozenset(wanted))
 
 
 def _open_rows(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Flags:

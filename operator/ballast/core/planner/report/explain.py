@@ -60,9 +60,7 @@ def why_not(
     state: ClusterState, plan: Plan, intent: Intent, broker: int, *, loads: Loads, policy: PlannerPolicy
 ) -> tuple[str, ...]:
     """Why a broker gets nothing (or no more), and why it gives nothing (or no more)."""
-    known = state.broker(broker)
-    if known is None:
-        raise UsageError(f"There is no broker {broker}.", hint="ballast status lists the brokers.")
+    state.require_brokers((broker,))
     setup = Setup.of(state, intent, loads, policy)
     gets = [m for m in plan.moves if broker in m.adding]
     gives = [m for m in plan.moves if broker in m.removing]
