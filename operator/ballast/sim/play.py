@@ -18,7 +18,7 @@ from ballast.core.plan import Plan
 from ballast.core.planner import Loads
 from ballast.core.planner.loads import BYTES_IN, BYTES_OUT
 from ballast.core.what_if.loss import Health, health_of
-from ballast.core.wording import human_bytes, human_many
+from ballast.core.wording import human_brokers, human_bytes, human_many
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Ending, Refusing, RunEvent
 from ballast.executor.journal.notes import RunNote
@@ -380,4 +380,4 @@ def _assumptions(state: ClusterState, loads: Loads, nic_bytes_per_s: float, focu
 
 
 def _name_brokers(brokers: frozenset[int]) -> str:
-    return f"Broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, sorted(brokers)))}"
+    return human_brokers(sorted(brokers), len(brokers), start=True)

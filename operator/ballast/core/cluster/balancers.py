@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ballast.core.cluster.state import ClusterState, TopicPartition
+from ballast.core.wording import human_brokers
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def _controller(state: ClusterState) -> OtherBalancer | None:
     return OtherBalancer(
         "controller",
         "the controller's automatic leader rebalance",
-        f"{_AUTO_REBALANCE} is not false on {_brokers(auto)}"
+        f"{_AUTO_REBALANCE} is not false on {human_brokers(auto)}"
         + (" (on KRaft the controllers' own setting decides)" if "kraft" in state.api else ""),
         moves_replicas=False,
     )
@@ -108,7 +109,7 @@ def _cruise_control(state: ClusterState) -> OtherBalancer | None:
     if own or strimzi:
         evidence = f"it keeps the topic {own or strimzi}"
     elif reporting:
-        evidence = f"its metrics reporter runs on {_brokers(reporting)}"
+        evidence = f"its metrics reporter runs on {human_brokers(reporting)}"
     else:
         return None
     name = "Strimzi's Cruise Control" if strimzi and not own else "Cruise Control"
@@ -121,7 +122,7 @@ def _confluent(state: ClusterState) -> OtherBalancer | None:
     enabled = [b for b, value in said.items() if value == "true"]
     topic = _topic(state, _CONFLUENT_TOPICS)
     if enabled:
-        evidence = f"{_CONFLUENT} is true on {_brokers(enabled)}"
+        evidence = f"{_CONFLUENT} is true on {human_brokers(enabled)}"
     elif topic and "false" not in said.values():
         evidence = f"it keeps the topic {topic}"
     else:
@@ -154,9 +155,3 @@ def _of_all(state: ClusterState, key: str) -> str | None:
     """What the cluster-wide default says."""
     entry = state.cluster_configs.get(key)
     return None if entry is None or entry.value is None else entry.value.strip().lower()
-
-
-def _brokers(ids: Collection[int]) -> str:
-    shown = ", ".join(str(i) for i in list(ids)[:5])
-    more = f" and {len(ids) - 5} more" if len(ids) > 5 else ""
-    return f"broker{'s' if len(ids) > 1 else ''} {shown}{more}"

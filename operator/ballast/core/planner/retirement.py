@@ -14,7 +14,7 @@ import numpy as np
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.planner import Decommission, Demote, Loads, PlannerPolicy, plan
-from ballast.core.wording import human_many
+from ballast.core.wording import human_brokers, human_many
 
 
 class DecommissionPhase(Enum):
@@ -91,4 +91,4 @@ def _besides(state: ClusterState, brokers: frozenset[int]) -> str:
 
 
 def _name_brokers(brokers: frozenset[int]) -> str:
-    return f"Broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, sorted(brokers)))}"
+    return human_brokers(sorted(brokers), len(brokers), start=True)

@@ -12,7 +12,7 @@ from typing import Final
 from ballast.core.catalogue import Catalogue, Message
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
-from ballast.core.wording import human_brokers, human_total
+from ballast.core.wording import human_brokers, human_names, human_total
 from ballast.daemon.policy import RepairPolicy
 
 NAMED: Final = 3
@@ -42,9 +42,7 @@ class Objection(Message):
         {
             "brokers": human_brokers,
             "names": ", ".join,
-            "topics": lambda names: (
-                ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
-            ),
+            "topics": lambda names: human_names(names, NAMED),
         }
     )
 

@@ -11,7 +11,7 @@ from typing import Final
 from ballast.core.catalogue import Catalogue, Template
 from ballast.core.plan import Obstacle
 from ballast.core.plan.model import Value
-from ballast.core.wording import human_many, human_percent
+from ballast.core.wording import human_brokers, human_many, human_percent
 
 NAMED: Final = 8
 """Brokers that a sentence names."""
@@ -208,8 +208,7 @@ def more(code: str, total: int, most: int, of: str = "partitions") -> tuple[Obst
 def _only(ids: tuple[int, ...]) -> str:
     if not ids:
         return "none of the brokers that there are"
-    rest = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-    return f"only broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids[:NAMED]))}{rest}"
+    return f"only {human_brokers(ids, NAMED)}"
 
 
 def _distance(away: float | None) -> str:
