@@ -155,9 +155,9 @@ def give_run_controller(
     return controller
 
 
-def lead(rig: Rig, store: JournalStore) -> None:
+def lead(rig: Rig, store: JournalStore, spawn: Spawn = lambda body: body()) -> None:
     """Take the lock, as a process does that has just started."""
-    give_run_controller(rig, store)
+    give_run_controller(rig, store, spawn=spawn)
     rig.board.set_role(Role.STARTING)
     keep_lock(rig, holder())
 

@@ -31,6 +31,7 @@ from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.document_types import moment
 from ballast.core.plan import Move, Plan, Reason
 from ballast.core.planner import Intent
+from ballast.daemon.acting.driving import Spawn
 from ballast.daemon.acting.plan_views import plan_view
 from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.context.view import BalanceView, Board, Role, RunView, View
@@ -49,10 +50,27 @@ APPROVE = DaemonPolicy(mode=Mode.APPROVE)
 
 
 @pytest.fixture
+def bodies() -> list[Callable[[], None]]:
+    """The runs that ``idle_leader`` has begun: a test carries them out when it wants to."""
+    return []
+
+
+@pytest.fixture
+def idle_leader(context: Rig, world: SimWorld, bodies: list[Callable[[], None]]) -> Rig:
+    """The same as ``leader``, whose runs begin and are not carried out yet."""
+    return lead_with_plan(context, world, bodies.append)
+
+
+@pytest.fixture
 def leader(context: Rig, world: SimWorld) -> Rig:
     """A daemon in approve mode that holds the lock, with a plan that waits for a person."""
+    return lead_with_plan(context, world, lambda body: body())
+
+
+def lead_with_plan(context: Rig, world: SimWorld, spawn: Spawn) -> Rig:
+    """Let it take the lock, and find what it plans for."""
     context.policy = APPROVE
-    lead(context, JournalStore())
+    lead(context, JournalStore(), spawn)
     bounce(world, 1)
     observe(context)
     check_leaders(context)
@@ -166,25 +184,26 @@ def test_a_failed_log_dir_and_a_broker_that_does_not_answer_are_shown(
     assert seen() == well
 
 
-def test_while_a_run_moves_no_plan_is_made_shown_or_approved(leader: Rig, world: SimWorld, clock: SimClock) -> None:
+def test_while_a_run_moves_no_plan_is_made_shown_or_approved(
+    idle_leader: Rig, bodies: list[Callable[[], None]], clock: SimClock
+) -> None:
     """What would be planned from the half-moved cluster is not; after the end everything is read and planned anew."""
-    bodies: list[Callable[[], None]] = []
-    parts: Any = leader.run_controller
-    parts._parts.spawn = bodies.append
-    (plan,) = leader.board.view.plans
-    said = answer(leader, Request(id="r", kind="approve", by="Ada", at_ms=clock.now_ms(), body={"plan": plan.id}))
+    (plan,) = idle_leader.board.view.plans
+    said = answer(idle_leader, Request(id="r", kind="approve", by="Ada", at_ms=clock.now_ms(), body={"plan": plan.id}))
     assert "started" in said
-    assert leader.parts.runs.in_flight()
+    assert idle_leader.parts.runs.in_flight()
     for check in (check_leaders, check_balance, check_repair):
-        check(leader)
-        act(leader)
-        assert leader.board.view.plans == ()
-    refused = answer(leader, Request(id="r2", kind="approve", by="Ada", at_ms=clock.now_ms(), body={"plan": plan.id}))
+        check(idle_leader)
+        act(idle_leader)
+        assert idle_leader.board.view.plans == ()
+    refused = answer(
+        idle_leader, Request(id="r2", kind="approve", by="Ada", at_ms=clock.now_ms(), body={"plan": plan.id})
+    )
     assert refused.startswith("Refused:")
     looks: list[int] = []
-    leader.look_again = lambda: looks.append(1)
+    idle_leader.look_again = lambda: looks.append(1)
     bodies.pop()()
-    act(leader)
+    act(idle_leader)
     assert looks == [1]
 
 
@@ -288,29 +307,29 @@ def test_runs_that_ended_are_not_known_before_the_journal_was_read(context: Rig,
     assert context.board.view.history_problem == ""
 
 
-def test_what_was_said_before_a_run_goes_with_its_begin_and_an_ended_run_is_not_shown(leader: Rig) -> None:
+def test_what_was_said_before_a_run_goes_with_its_begin_and_an_ended_run_is_not_shown(
+    idle_leader: Rig, bodies: list[Callable[[], None]]
+) -> None:
     """No publication shows a run beside a plan or a verdict from before it, nor a run that has ended."""
-    bodies: list[Callable[[], None]] = []
-    parts: Any = leader.run_controller
-    parts._parts.spawn = bodies.append
-    leader.board.publish(balance=BalanceView(verdict="unbalanced", detail="Proposed plan."))
-    seen = watch(leader.board)
-    (proposal,) = leader.parts.proposals.list_proposals()
-    start(leader, proposal)
-    assert leader.board.view.run is not None
+    parts: Any = idle_leader.run_controller
+    idle_leader.board.publish(balance=BalanceView(verdict="unbalanced", detail="Proposed plan."))
+    seen = watch(idle_leader.board)
+    (proposal,) = idle_leader.parts.proposals.list_proposals()
+    start(idle_leader, proposal)
+    assert idle_leader.board.view.run is not None
     assert all(not v.plans and v.balance == BalanceView() for v in seen if v.run is not None)
-    act(leader)
+    act(idle_leader)
     running = parts.current()
     assert running is not None
     parts.current = lambda: replace(running, phase="ended", ended_at_ms=1, status="done", detail="")
-    show_run(leader)
-    assert leader.board.view.run is None
-    check_balance(leader)
-    assert leader.board.view.balance == BalanceView(), "it is still in progress until all is cleaned up"
+    show_run(idle_leader)
+    assert idle_leader.board.view.run is None
+    check_balance(idle_leader)
+    assert idle_leader.board.view.balance == BalanceView(), "it is still in progress until all is cleaned up"
     del parts.current
     bodies.pop()()
-    show_run(leader)
-    act(leader)
+    show_run(idle_leader)
+    act(idle_leader)
     assert {(v.plans, v.balance) for v in seen} == {((), BalanceView())}
     assert all(v.run is None or v.run.ended_at_ms is None for v in seen)
 

@@ -22,10 +22,10 @@ def replaced(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in REPLACING:
             named = (a.value for a in node.args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str))
             yield from (n for n in named if n.rpartition(".")[2].startswith("_"))
-        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and node.attr.startswith("_"):
-            owner = ast.unparse(node.value)
-            if owner not in {"self", "cls"}:
-                yield f"{owner}.{node.attr}"
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            owner, *chain = ast.unparse(node).split(".")
+            if any(name.startswith("_") for name in (chain[1:] if owner in {"self", "cls"} else chain)):
+                yield ast.unparse(node)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,9 @@ def replaced(tree: ast.AST) -> Iterator[str]:
         ('monkeypatch.setattr(compiled, "__file__", "x")', ["__file__"]),
         ("log._at += 1", ["log._at"]),
         ("journal.log._at = log._end", ["journal.log._at"]),
+        ("parts._parts.spawn = begin", ["parts._parts.spawn"]),
+        ("self.log._at = 1", ["self.log._at"]),
+        ("self._server.socket = wrapped", []),
         ('monkeypatch.setattr(log, "end", 1)', []),
         ("self._at = log._end", []),
     ],

@@ -52,6 +52,8 @@ class Topic:
         self.about_to_be_written: list[Entry] = []
         self.hanging = 0
         """For how many waits the next commit does not end; then it is known that the topic was deleted."""
+        self.dying = False
+        """Does the next commit end with a fatal error?"""
         self.requests = Requests()
         self.clock = SimClock()
         self._at = 0
@@ -130,6 +132,8 @@ class Producer:
 
     def commit_transaction(self, _timeout_s: float) -> None:
         """All of it at once."""
+        if self._topic.dying:
+            raise ck.KafkaException(ck.KafkaError(ck.KafkaError._FATAL, "out of order", True))
         if self._topic.hanging:
             self._topic.hanging -= 1
             if not self._topic.hanging:
@@ -261,6 +265,9 @@ def test_a_producer_that_died_is_not_replaced_over_a_new_topic(
     journal: TopicJournal, topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read from where the old one ended it shows nothing, and the lease of before would seem to stand: another one has it."""
+    topic.dying = True
+    with pytest.raises(Unavailable):
+        journal.append([Record("a", {})])
     topic.entries = [(LEASE_KEY, encode_lease(OTHER, 1))]
     checks = topic.check_not_lost
 
@@ -270,8 +277,6 @@ def test_a_producer_that_died_is_not_replaced_over_a_new_topic(
         checks(now=now)
 
     monkeypatch.setattr(topic, "check_not_lost", check_not_lost)
-    assert journal._producer is not None
-    journal._producer.dead = True
     with pytest.raises(JournalLost):
         journal.append([Record("b", {})])
     assert topic.entries == [(LEASE_KEY, encode_lease(OTHER, 1))]
