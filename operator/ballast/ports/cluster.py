@@ -26,6 +26,9 @@ class Outcome:
     message: str = ""
     """The broker's own sentence where the protocol carries one."""
 
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}" if self.message else self.code
+
 
 OK = Outcome(ok=True)
 

@@ -187,7 +187,7 @@ class Scenario:
         name = partition(" ".join(s.words), s)
         outcome = self.world.controller.alter(name, brokers(s.only("to").keys["to"], s), allow_rf_change=False)
         if not outcome.ok:
-            raise s.fail(f"the controller refuses it: {outcome.code} {outcome.message}")
+            raise s.fail(f"the controller refuses it: {outcome}")
 
     # Ballast
 

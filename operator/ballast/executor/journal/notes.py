@@ -66,6 +66,6 @@ class RunNote(Message):
     catalogue = Catalogue(
         {
             "why": why,
-            "words": lambda outcome: f"{outcome.code} {outcome.message}".rstrip(),
+            "words": str,
         }
     )

@@ -62,7 +62,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "answer": "{answer:answer}",
     "cancel-refused": "The cancel was refused: {answer:answer}",
     "order-refused": "The old order was refused: {answer:answer}",
-    "throttle-refused": "Its throttle could not be set: {answer:words}",
+    "throttle-refused": "Its throttle could not be set: {answer:answer}",
     # Elections.
     "election-unanswered": "The cluster did not answer the request.",
     "election-cancelled": "The run was cancelled before this election.",
@@ -162,10 +162,6 @@ def text_of(of: MoveNote | None) -> str:
     return "" if of is None else str(of)
 
 
-def _answer(outcome: Outcome) -> str:
-    return f"{outcome.code}: {outcome.message}" if outcome.message else outcome.code
-
-
 _CATALOGUE: Final = Catalogue(
     {
         "brokers": lambda ids: human_brokers(ids) if ids else "its replicas",
@@ -177,8 +173,7 @@ _CATALOGUE: Final = Catalogue(
             "its share of the throttle is" if throttled else "without a throttle it is expected to make"
         ),
         "theirs": lambda theirs: " (a rate that Ballast did not set)" if theirs else "",
-        "answer": _answer,
-        "because": lambda outcome: "" if outcome is None else f" ({_answer(outcome)})",
-        "words": lambda outcome: f"{outcome.code} {outcome.message}".rstrip(),
+        "answer": str,
+        "because": lambda outcome: "" if outcome is None else f" ({outcome})",
     }
 )

@@ -119,14 +119,14 @@ def test_a_throttle_that_cannot_be_set_is_tried_later_and_later(attempts: int, w
     """The move waits; nothing is sent."""
     m, effects = _without_throttle(attempts)
     assert (m.stage, m.attempts, effects) == (Planned(retry_at_s=NOW.s + wait_s), attempts + 1, ())
-    assert m.detail.endswith("POLICY_VIOLATION no lists")
+    assert m.detail.endswith("POLICY_VIOLATION: no lists")
 
 
 def test_a_throttle_that_could_not_be_set_often_enough_ends_the_move() -> None:
     """With the last attempt that the policy allows."""
     m, effects = _without_throttle(POLICY.max_attempts - 1)
     assert (m.stage, m.attempts, effects) == (Failed("throttle-not-set"), POLICY.max_attempts, ())
-    assert "POLICY_VIOLATION no lists" in m.detail
+    assert "POLICY_VIOLATION: no lists" in m.detail
 
 
 def test_what_cannot_be_restored_holds_no_move_up() -> None:

@@ -147,7 +147,7 @@ def _stop_copies(
         d = now[c.name, c.broker]
         outcome = outcomes.get((d.name, d.broker))
         if outcome is not None and not outcome.ok:
-            told.refused[_replica(d)] = f"{outcome.code} {outcome.message}".rstrip()
+            told.refused[_replica(d)] = str(outcome)
         elif _replica(d) not in told.refused and d.current is not None:
             told.stopped.append(replace(d, wanted=d.current))
 
