@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ballast.adapters.samples.arrow_schema import array_with_nulls, arrow_schema
+from ballast.adapters.samples.arrow_schema import array_with_nulls, arrow_schema, typed_array
 from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState, Ints, LogDir, Partitions, Topic
 from ballast.core.samples import Table
 from ballast.core.what_if import Member, Traffic, plan_scenario
@@ -174,9 +174,4 @@ def lists(start: Ints, flat: Any) -> Any:
 def record_batch(table: Table, columns: dict[str, Any]) -> Any:
     """A record batch in the table's column order and types."""
     schema = arrow_schema(table.columns)
-    arrays = []
-    for field in schema:
-        found = columns[field.name]
-        array = found if isinstance(found, pa.Array) else pa.array(found, field.type)
-        arrays.append(array if array.type == field.type else array.cast(field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays([typed_array(columns[field.name], field) for field in schema], schema=schema)

@@ -51,6 +51,12 @@ _KAFKAS_OWN_NAMES: Final = {
 """Where kafka-python's name of an error is not the one in Kafka's ``Errors``."""
 
 
+def split_failures(told: Mapping[int, Any | BallastError]) -> tuple[dict[int, Any], dict[int, BallastError]]:
+    """Who answered, and why the others did not: of what ``Wire.ask_each`` gives."""
+    failures = {b: answer for b, answer in told.items() if isinstance(answer, BallastError)}
+    return {b: answer for b, answer in told.items() if b not in failures}, failures
+
+
 class Link:
     """kafka-python's connections and the one thread that serves them."""
 

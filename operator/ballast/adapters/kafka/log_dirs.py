@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
-from ballast.adapters.kafka.kafka_python import Wire, code_name, raise_for
+from ballast.adapters.kafka.kafka_python import Wire, code_name, raise_for, split_failures
 from ballast.adapters.kafka.kafka_python_parts import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from ballast.adapters.kafka.reassignments import WRITE_ONCE
 from ballast.core.cluster import TopicPartition
@@ -27,9 +27,7 @@ def describe(
         return read(answer)
 
     told = wire.ask_each(SUBJECT, brokers, lambda _: DescribeLogDirsRequest(topics=None), read=check)
-    failures = {b: answer for b, answer in told.items() if isinstance(answer, BallastError)}
-    answers: dict[int, Any] = {b: answer for b, answer in told.items() if b not in failures}
-    return answers, failures
+    return split_failures(told)
 
 
 def alter(wire: Wire, targets: Mapping[Replica, str]) -> dict[Replica, Outcome]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from ballast.adapters.kafka.kafka_python import Wire
+from ballast.adapters.kafka.kafka_python import Wire, split_failures
 from ballast.adapters.kafka.kafka_python_parts import ListOffsetsRequest
 from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError
@@ -28,9 +28,7 @@ def describe(
     """Ask all brokers side by side; this offset of each replica by broker, and why the others did not answer."""
     wanted = {b: names for b, names in replicas.items() if names}
     told = wire.ask_each("offsets of replicas", wanted, lambda b: _request(wanted[b], which), read=_read)
-    failures = {b: answer for b, answer in told.items() if isinstance(answer, BallastError)}
-    answers: dict[int, Any] = {b: answer for b, answer in told.items() if b not in failures}
-    return answers, failures
+    return split_failures(told)
 
 
 def _request(names: Collection[TopicPartition], which: int) -> Any:

@@ -41,6 +41,12 @@ def array_with_nulls(values: Any, known: Any) -> Any:
     return pa.array(values, mask=~known)
 
 
+def typed_array(values: Any, field: Any) -> Any:
+    """An Arrow array of these values in the type of the field."""
+    array = values if isinstance(values, pa.Array) else pa.array(values, field.type)
+    return array if array.type == field.type else array.cast(field.type)
+
+
 def _field(part: str) -> Any:
     name, _, words = part.partition(":")
     return pa.field(name, arrow_type(words))

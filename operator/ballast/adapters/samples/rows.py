@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ballast.adapters.samples.arrow_schema import array_with_nulls, arrow_schema
+from ballast.adapters.samples.arrow_schema import array_with_nulls, arrow_schema, typed_array
 from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState
 from ballast.core.cluster.external_load import BrokerFigures, consumer_bytes_per_s
 from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, MinuteSample, Table
@@ -33,14 +33,12 @@ def rows_of(sample: MinuteSample, measured: Measured) -> dict[str, Any]:
 
 def _table(table: Table, shared: dict[str, Any], columns: dict[str, Any], rows: int) -> Any:
     schema = arrow_schema(table.columns)
-    arrays = []
-    for field in schema:
-        if field.name in shared:
-            arrays.append(pa.repeat(pa.scalar(shared[field.name], field.type), rows))
-            continue
-        found = columns[field.name]
-        array = found if isinstance(found, pa.Array) else pa.array(found, field.type)
-        arrays.append(array if array.type == field.type else array.cast(field.type))
+    arrays = [
+        pa.repeat(pa.scalar(shared[field.name], field.type), rows)
+        if field.name in shared
+        else typed_array(columns[field.name], field)
+        for field in schema
+    ]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
