@@ -28,7 +28,7 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
 
     Changes nothing. Also names throttles that are no longer needed.
     """
-    from ballast.cli.commands.throttles.command import judge
+    from ballast.cli.commands.throttles.listing import judge
     from ballast.core.guards.drift import mismatches
 
     with cluster.open() as opened:

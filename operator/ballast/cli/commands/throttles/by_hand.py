@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.commands.throttles.listing import broker_ids, judge
 from ballast.cli.option_types import BROKERS, union_of
 from ballast.cli.run_options import Rate, confirm, lock_options, wants_take_over
 from ballast.cli.tables import human_many, print_line
@@ -221,7 +222,6 @@ def remove_throttle(
 
     A topic or broker that is named loses all its throttles, set by anyone, except those of a run of Ballast.
     """
-    from ballast.cli.commands.throttles.command import broker_ids, judge
     from ballast.errors import Incomplete
     from ballast.wiring.runs import open_writer
     from ballast.wiring.throttles import as_stale, read_set_by_hand, restore, select_settings

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.core.throttles.test_stale import given
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
-from ballast.cli.commands.throttles.command import list_unread
+from ballast.cli.commands.throttles.listing import list_unread
 from ballast.core.cluster import Broker, ConfigValue, Gap, build
 from ballast.core.plan import Move
 from ballast.core.throttles import (
