@@ -116,96 +116,82 @@ def _by_broker(text: str) -> Throttle:
     return Throttle(default, brokers, auto)
 
 
+_EXECUTION_OPTIONS: Final[dict[str, Mapping[str, Any]]] = {
+    "--throttle": {
+        "type": ThrottleType(),
+        "metavar": "RATE|B=RATE,…|auto",
+        "help": (
+            "Replication bytes per second of each broker involved: one for all (50MB), one for each "
+            "(1=20MB,2=50MB,default=30MB), or auto, which starts each broker by its network, its traffic and the size of its copies, "
+            "raises the rate while it is used, and halves it when other replicas fall behind.  [default: auto]"
+        ),
+    },
+    "--no-throttle": {"is_flag": True, "help": "Copy as fast as disks and network allow."},
+    "--raise-throttle": {"is_flag": True, "help": "Raise a throttle that is below the inbound rate."},
+    "--keep-rates": {
+        "is_flag": True,
+        "help": "Keep existing broker throttles and copy within them, also beside throttled moves of others.",
+    },
+    "--network": {
+        "type": NetworkRate(),
+        "metavar": "RATE",
+        "help": "What each broker's network carries in each direction: auto keeps within what is left of it.",
+    },
+    "--moves-in": {
+        "type": click.IntRange(1),
+        "metavar": "N",
+        "help": "Maximum concurrent incoming replicas per broker.",
+    },
+    "--moves-out": {"type": click.IntRange(1), "metavar": "N", "help": "Maximum concurrent outgoing moves per broker."},
+    "--moves-at-once": {"type": click.IntRange(1), "metavar": "N", "help": "Maximum concurrent moves in the cluster."},
+    "--bytes-at-once": {"type": Rate(), "metavar": "BYTES", "help": "Maximum bytes that are copied at a time."},
+    "--one-batch": {"is_flag": True, "help": "Start the next moves only when all before have ended."},
+    "--cancel-stalled-after": {
+        "type": Time(least=1),
+        "help": "Cancel a move that is stalled for this long; without it, it is reported and waited for.",
+    },
+    "--guard-timeout": {
+        "type": TIME,
+        "help": (
+            "Maximum time that guards may refuse every move before the command gives up (exit code 5).  "
+            f"[default: settings, else {GUARD_TIMEOUT_S / 60:.0f}m]"
+        ),
+    },
+    "--journal-lost": {
+        "type": click.Choice(["finish", "leave"]),
+        "default": "finish",
+        "show_default": True,
+        "help": "When the journal is deleted or cut off meanwhile: make it again from memory and finish, or leave the run.",
+    },
+    "--unknown-disk-space": {
+        "type": click.Choice(["refuse", "allow"]),
+        "help": (
+            "Whether to copy where a broker's free disk space, or a partition's size, is not known.  "
+            "[default: settings, else refuse]"
+        ),
+    },
+    "--replicas-below-min-isr": {
+        "type": click.Choice(["refuse", "allow"]),
+        "help": (
+            "Whether to add a replica where there are fewer than min.insync.replicas: writes with acks=all are rejected "
+            "meanwhile.  [default: settings, else refuse]"
+        ),
+    },
+}
+"""Flag to the arguments of its ``click.option``, in the order of ``--help``."""
+
+
 def execution_options(command: F) -> F:
     """Add throttle, batch and waiting options; they arrive in ``policy_options`` as one mapping."""
-    names = (
-        "throttle",
-        "no_throttle",
-        "network",
-        "raise_throttle",
-        "keep_rates",
-        "moves_in",
-        "moves_out",
-        "moves_at_once",
-        "bytes_at_once",
-        "one_batch",
-        "cancel_stalled_after",
-        "guard_timeout",
-        "journal_lost",
-        "unknown_disk_space",
-        "replicas_below_min_isr",
-    )
+    names = [flag.removeprefix("--").replace("-", "_") for flag in _EXECUTION_OPTIONS]
 
     @functools.wraps(command)
     def call(*args: Any, **kwargs: Any) -> Any:
         return command(*args, policy_options={n: kwargs.pop(n) for n in names}, **kwargs)
 
     wrapped: Any = call
-    for option in (
-        click.option(
-            "--replicas-below-min-isr",
-            type=click.Choice(["refuse", "allow"]),
-            help="Whether to add a replica where there are fewer than min.insync.replicas: writes with acks=all are rejected "
-            "meanwhile.  [default: settings, else refuse]",
-        ),
-        click.option(
-            "--unknown-disk-space",
-            type=click.Choice(["refuse", "allow"]),
-            help="Whether to copy where a broker's free disk space, or a partition's size, is not known.  "
-            "[default: settings, else refuse]",
-        ),
-        click.option(
-            "--journal-lost",
-            type=click.Choice(["finish", "leave"]),
-            default="finish",
-            show_default=True,
-            help="When the journal is deleted or cut off meanwhile: make it again from memory and finish, or leave the run.",
-        ),
-        click.option(
-            "--guard-timeout",
-            type=TIME,
-            help="Maximum time that guards may refuse every move before the command gives up (exit code 5).  "
-            f"[default: settings, else {GUARD_TIMEOUT_S / 60:.0f}m]",
-        ),
-        click.option(
-            "--cancel-stalled-after",
-            type=Time(least=1),
-            help="Cancel a move that is stalled for this long; without it, it is reported and waited for.",
-        ),
-        click.option("--one-batch", is_flag=True, help="Start the next moves only when all before have ended."),
-        click.option("--bytes-at-once", type=Rate(), metavar="BYTES", help="Maximum bytes that are copied at a time."),
-        click.option(
-            "--moves-at-once", type=click.IntRange(1), metavar="N", help="Maximum concurrent moves in the cluster."
-        ),
-        click.option(
-            "--moves-out", type=click.IntRange(1), metavar="N", help="Maximum concurrent outgoing moves per broker."
-        ),
-        click.option(
-            "--moves-in", type=click.IntRange(1), metavar="N", help="Maximum concurrent incoming replicas per broker."
-        ),
-        click.option(
-            "--network",
-            type=NetworkRate(),
-            metavar="RATE",
-            help="What each broker's network carries in each direction: auto keeps within what is left of it.",
-        ),
-        click.option(
-            "--keep-rates",
-            is_flag=True,
-            help="Keep existing broker throttles and copy within them, also beside throttled moves of others.",
-        ),
-        click.option("--raise-throttle", is_flag=True, help="Raise a throttle that is below the inbound rate."),
-        click.option("--no-throttle", is_flag=True, help="Copy as fast as disks and network allow."),
-        click.option(
-            "--throttle",
-            type=ThrottleType(),
-            metavar="RATE|B=RATE,…|auto",
-            help="Replication bytes per second of each broker involved: one for all (50MB), one for each "
-            "(1=20MB,2=50MB,default=30MB), or auto, which starts each broker by its network, its traffic and the size of its copies, "
-            "raises the rate while it is used, and halves it when other replicas fall behind.  [default: auto]",
-        ),
-    ):
-        wrapped = option(wrapped)
+    for flag, attributes in reversed(_EXECUTION_OPTIONS.items()):
+        wrapped = click.option(flag, **attributes)(wrapped)
     return wrapped  # type: ignore[no-any-return]
 
 
@@ -250,14 +236,12 @@ def policy_from(options: Mapping[str, Any], settings: ExecutionPolicy | None = N
 
 
 def lock_options(command: F) -> F:
-    """Add ``--journal``, ``--lock-wait`` and ``--take-over``; the last is read by ``wants_take_over`` where the lock is taken."""
+    """Add ``--journal``, ``--lock-wait`` and ``--take-over``."""
     wrapped: Any = command
     for option in (
         click.option(
             "--take-over",
             is_flag=True,
-            expose_value=False,
-            callback=_remember_take_over,
             help="Request the lock from its current holder; a daemon acquires it again when you are done.",
         ),
         click.option(
@@ -273,19 +257,6 @@ def lock_options(command: F) -> F:
     ):
         wrapped = option(wrapped)
     return wrapped  # type: ignore[no-any-return]
-
-
-_TAKE_OVER: Final = "ballast.take-over"
-
-
-def _remember_take_over(context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 — click's form
-    context.meta[_TAKE_OVER] = value
-
-
-def wants_take_over() -> bool:
-    """Did the person say ``--take-over``?"""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(_TAKE_OVER))
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ballast.cli.run_options import confirm, wants_take_over
+from ballast.cli.run_options import confirm
 from ballast.cli.run_screen import Screen, execute, screen_for
 from ballast.cli.tables import human_bytes, human_many, print_line
 from ballast.core.wording import human_elections, human_time
@@ -66,12 +66,12 @@ class Terminal:
 
 
 def session_of(
-    opened: OpenCluster, terminal: Terminal, command: str, *, journal: str | None, lock_wait_s: float
+    opened: OpenCluster, terminal: Terminal, command: str, *, journal: str | None, lock_wait_s: float, take_over: bool
 ) -> Session:
     """A command's session at this terminal."""
     from ballast.app.runs import Session
 
-    return Session(opened, terminal, command, journal=journal, lock_wait_s=lock_wait_s, take_over=wants_take_over())
+    return Session(opened, terminal, command, journal=journal, lock_wait_s=lock_wait_s, take_over=take_over)
 
 
 def ending(result: RunResult) -> list[str]:

@@ -45,6 +45,7 @@ def apply(
     policy_options: Mapping[str, Any],
     journal: str | None,
     lock_wait: float,
+    take_over: bool,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
@@ -55,7 +56,9 @@ def apply(
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
     policy = policy_from(policy_options, cluster.settings().execution)
     with cluster.open() as opened:
-        session = session_of(opened, Terminal(output, yes), "ballast apply", journal=journal, lock_wait_s=lock_wait)
+        session = session_of(
+            opened, Terminal(output, yes), "ballast apply", journal=journal, lock_wait_s=lock_wait, take_over=take_over
+        )
         applied = execute(session, text, str(plan), policy, on_drift)
     if applied is None:
         return 0

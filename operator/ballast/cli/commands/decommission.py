@@ -41,6 +41,7 @@ def decommission(
     policy_options: Mapping[str, Any],
     journal: str | None,
     lock_wait: float,
+    take_over: bool,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
@@ -57,7 +58,9 @@ def decommission(
     @contextmanager
     def begin() -> Iterator[Session]:
         with cluster.open() as opened:
-            yield session_of(opened, terminal, "ballast decommission", journal=journal, lock_wait_s=lock_wait)
+            yield session_of(
+                opened, terminal, "ballast decommission", journal=journal, lock_wait_s=lock_wait, take_over=take_over
+            )
 
     ended = execute(
         begin,

@@ -9,7 +9,7 @@ import click
 from ballast.app.requests import ask_holder
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
-from ballast.cli.run_options import lock_options, wants_take_over
+from ballast.cli.run_options import lock_options
 from ballast.cli.tables import Column, console, human_moment, output_option, print_json, print_line, render_table
 from ballast.errors import Refused
 
@@ -56,7 +56,7 @@ def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) ->
 @click.argument("broker", type=int)
 @lock_options
 @cluster_options
-def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterOptions) -> int:
+def end(*, broker: int, journal: str | None, lock_wait: float, take_over: bool, cluster: ClusterOptions) -> int:
     """Let BROKER take replicas again: the daemon's next balance fills it."""
     from ballast.executor.journal.drains import drain_record
     from ballast.wiring.journal import journal_to_look_at
@@ -75,7 +75,7 @@ def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterO
         finally:
             log.close()
         with open_writer(
-            opened, command="ballast drains end", journal=journal, lock_wait_s=lock_wait, take_over=wants_take_over()
+            opened, command="ballast drains end", journal=journal, lock_wait_s=lock_wait, take_over=take_over
         ) as writer:
             _require(writer.journal, broker)
             writer.journal.append([drain_record(broker, None)])

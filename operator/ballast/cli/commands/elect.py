@@ -56,6 +56,7 @@ def elect(
     yes: bool,
     journal: str | None,
     lock_wait: float,
+    take_over: bool,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
@@ -95,6 +96,8 @@ def elect(
     )
     percentage = threshold if threshold is not None else cluster.imbalance_percentage()
     with cluster.open() as opened:
-        session = session_of(opened, Terminal(output, yes), "ballast elect", journal=journal, lock_wait_s=lock_wait)
+        session = session_of(
+            opened, Terminal(output, yes), "ballast elect", journal=journal, lock_wait_s=lock_wait, take_over=take_over
+        )
         result = hold(session, asked, cluster.settings().balance, percentage)
     return 0 if result is None else result.exit_code

@@ -309,6 +309,7 @@ def resume(
     give_up_after: float | None,
     journal: str | None,
     lock_wait: float,
+    take_over: bool,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
@@ -316,7 +317,9 @@ def resume(
     from ballast.cli.terminal import Terminal, session_of
 
     with cluster.open() as opened:
-        session = session_of(opened, Terminal(output), "ballast runs resume", journal=journal, lock_wait_s=lock_wait)
+        session = session_of(
+            opened, Terminal(output), "ballast runs resume", journal=journal, lock_wait_s=lock_wait, take_over=take_over
+        )
         return session.resume(run_id, give_up_after_s=give_up_after)
 
 
@@ -363,6 +366,7 @@ def _stop(
     reason: str,
     journal: str | None,
     lock_wait: float,
+    take_over: bool,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
@@ -371,5 +375,5 @@ def _stop(
 
     with cluster.open() as opened:
         terminal, name = Terminal(output, yes), f"ballast {command.value}"
-        session = session_of(opened, terminal, name, journal=journal, lock_wait_s=lock_wait)
+        session = session_of(opened, terminal, name, journal=journal, lock_wait_s=lock_wait, take_over=take_over)
         return stop(session, command, run_id, reason)

@@ -11,7 +11,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.throttles.listing import broker_ids, judge
 from ballast.cli.option_types import BROKERS, union_of
-from ballast.cli.run_options import Rate, confirm, lock_options, wants_take_over
+from ballast.cli.run_options import Rate, confirm, lock_options
 from ballast.cli.tables import human_many, print_line
 from ballast.core.named_brokers import NamedBrokers
 
@@ -110,6 +110,7 @@ def set_throttle(
     moves_of: Path | None,
     journal: str | None,
     lock_wait: float,
+    take_over: bool,
     cluster: ClusterOptions,
 ) -> int:
     """Set throttles by hand: rates on brokers, lists on topics, or both; they stay until ballast throttles remove.
@@ -134,7 +135,7 @@ def set_throttle(
     with (
         cluster.open() as opened,
         open_writer(
-            opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait, take_over=wants_take_over()
+            opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait, take_over=take_over
         ) as writer,
     ):
         state = opened.cluster.snapshot()
@@ -216,6 +217,7 @@ def remove_throttle(
     yes: bool,
     journal: str | None,
     lock_wait: float,
+    take_over: bool,
     cluster: ClusterOptions,
 ) -> int:
     """Remove what ballast throttles set has set; previous values are restored, entries that others added are kept.
@@ -233,7 +235,7 @@ def remove_throttle(
             command="ballast throttles remove",
             journal=journal,
             lock_wait_s=lock_wait,
-            take_over=wants_take_over(),
+            take_over=take_over,
         ) as writer,
     ):
         brokers = names_of(named_brokers, broker_ids(opened))

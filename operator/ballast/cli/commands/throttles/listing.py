@@ -8,7 +8,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.option_types import BROKERS
-from ballast.cli.run_options import confirm, lock_options, wants_take_over
+from ballast.cli.run_options import confirm, lock_options
 from ballast.cli.tables import Column, console, human_many, output_option, print_json, print_line, render_table
 from ballast.core.wording import human_brokers
 
@@ -79,6 +79,7 @@ def list_throttles(
     yes: bool,
     journal: str | None,
     lock_wait: float,
+    take_over: bool,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
@@ -93,7 +94,14 @@ def list_throttles(
     with cluster.open() as opened:
         if clean:
             return _clean(
-                opened, topics, _ids(opened, brokers), yes=yes, journal=journal, lock_wait_s=lock_wait, output=output
+                opened,
+                topics,
+                _ids(opened, brokers),
+                yes=yes,
+                journal=journal,
+                lock_wait_s=lock_wait,
+                take_over=take_over,
+                output=output,
             )
         found = [s for s in judge(opened, journal) if s.value]
     if output == "json":
@@ -153,6 +161,7 @@ def _clean(
     yes: bool,
     journal: str | None,
     lock_wait_s: float,
+    take_over: bool,
     output: str,
 ) -> int:
     from ballast.errors import Incomplete
@@ -178,7 +187,7 @@ def _clean(
         command="ballast throttles --clean",
         journal=journal,
         lock_wait_s=lock_wait_s,
-        take_over=wants_take_over(),
+        take_over=take_over,
     ) as writer:
         if writer.driver.open_runs():
             print_line("A run is still open; its throttles are removed when it ends (ballast runs resume).")

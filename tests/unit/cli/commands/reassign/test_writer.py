@@ -18,7 +18,7 @@ from ballast.adapters.journal.file import FileJournal
 from ballast.cli.commands.reassign import writer as reassign_hand
 from ballast.cli.commands.reassign.execute import remove_throttles
 from ballast.cli.commands.reassign.writer import writer_from_follower
-from ballast.cli.run_options import lock_options, wants_take_over
+from ballast.cli.run_options import lock_options
 from ballast.errors import Fenced, LockHeld
 from ballast.ports.journal import Holder
 from ballast.wiring.cluster import OpenCluster
@@ -169,17 +169,16 @@ def test_without_take_over_the_holder_keeps_the_lock_and_the_way_is_named(path: 
     assert journal.requests() == []
 
 
-def test_the_flag_is_read_where_the_lock_is_taken() -> None:
+def test_the_flag_is_an_option_of_its_command() -> None:
     """Said on the command line it counts for that command, and for no other."""
     told: list[bool] = []
 
     @click.command()
     @lock_options
-    def act(*, journal: str | None, lock_wait: float) -> None:
+    def act(*, journal: str | None, lock_wait: float, take_over: bool) -> None:
         assert (journal, lock_wait) == (None, 20.0)
-        told.append(wants_take_over())
+        told.append(take_over)
 
     for words in (["--take-over"], []):
         assert CliRunner().invoke(act, words).exit_code == 0
     assert told == [True, False]
-    assert not wants_take_over()
