@@ -103,10 +103,17 @@ def milliseconds(moment_: str) -> int:
     return int(at.astype(np.int64))
 
 
+def _text_of(at: object, info: ValidationInfo) -> object:
+    return moment(at) if info.mode == "python" and isinstance(at, int) else at
+
+
 Moment = Annotated[
-    str, AfterValidator(lambda text: moment(milliseconds(text))), Field(json_schema_extra={"format": "date-time"})
+    str,
+    BeforeValidator(_text_of),
+    AfterValidator(lambda text: moment(milliseconds(text))),
+    Field(json_schema_extra={"format": "date-time"}),
 ]
-"""A time as files have it."""
+"""A time as documents have it; built of such a text or of the milliseconds since 1970 that the inside counts."""
 Known = Annotated[int | None, BeforeValidator(lambda n: None if isinstance(n, int | float) and n < 0 else n)]
 """A whole number that the inside marks with a negative one where it is not known; written as null."""
 D = TypeVar("D", bound=Document)

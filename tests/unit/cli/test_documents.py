@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from tests.documents import SCHEMAS, commands, printing, validate
 from tools.json_schemas import files
 
 from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.documents import DOCUMENTS
-from ballast.cli.documents.base import Part
+from ballast.cli.documents.base import Part, TableTime, moment
 from ballast.cli.documents.cluster import Drain, Drains, Replica
 from ballast.cli.main import cli
 from ballast.daemon.web.answers import ANSWERS
@@ -106,10 +106,14 @@ def test_one_style(kind: str) -> None:
 def test_times_have_their_zone_and_unknown_figures_are_null() -> None:
     """In UTC with milliseconds; what the inside marks with -1 is null."""
     at = datetime(2026, 11, 21, 14, 35, 25, 394_000, tzinfo=UTC)
-    printed = json.loads(Drains(drains=[Drain(broker=4, by="Ada", since=at)]).model_dump_json())
+    printed = json.loads(Drains(drains=[Drain(broker=4, by="Ada", since=moment(1_795_271_725_394))]).model_dump_json())
     assert printed["drains"] == [{"broker": 4, "by": "Ada", "since": "2026-11-21T14:35:25.394Z"}]
     with pytest.raises(ValidationError):
-        Drain(broker=4, by="Ada", since=at.replace(tzinfo=None))
+        Drain(broker=4, by="Ada", since="2026-11-21 14:35")
+    of_tables = TypeAdapter(TableTime)
+    assert of_tables.dump_python(at) == "2026-11-21T14:35:25.394Z"
+    with pytest.raises(ValidationError):
+        of_tables.validate_python(at.replace(tzinfo=None))
     values: dict[str, Any] = dict.fromkeys(Replica.model_fields, False)
     values |= {"broker": 1, "log_dir": None, "log_end_offset": -1, "lag": -1, "size_bytes": 0, "future_size_bytes": -1}
     replica = Replica(**values)

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, PlainSerializer, WithJsonSchema
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.document_types import Document, Known, OneOf, Parameters, Part
+from ballast.core.document_types import Document, Known, Moment, OneOf, Parameters, Part, moment
 
 __all__ = [
     "Bytes",
@@ -20,17 +20,13 @@ __all__ = [
     "Part",
     "Partition",
     "Seconds",
-    "milliseconds",
+    "TableTime",
     "moment",
+    "span_ms",
 ]
 
 
-def moment(at_ms: int) -> datetime:
-    """A time as the inside counts it, in milliseconds since 1970."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC)
-
-
-def milliseconds(seconds: float) -> int | None:
+def span_ms(seconds: float) -> int | None:
     """A time span as the inside counts it, in seconds, negative where it is not known."""
     return None if seconds < 0 else round(seconds * 1000)
 
@@ -39,8 +35,8 @@ def _text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-Moment = Annotated[AwareDatetime, PlainSerializer(_text), WithJsonSchema({"type": "string", "format": "date-time"})]
-"""Printed in UTC as ISO 8601, with milliseconds."""
+TableTime = Annotated[AwareDatetime, PlainSerializer(_text), WithJsonSchema({"type": "string", "format": "date-time"})]
+"""A time out of a table, printed like every ``Moment``."""
 Seconds = Annotated[float, AfterValidator(lambda seconds: round(seconds, 1))]
 Bytes = Annotated[int, BeforeValidator(lambda size: round(size) if isinstance(size, float) else size)]
 

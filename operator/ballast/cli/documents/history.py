@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from ballast.cli.documents.base import Document, Moment, Part
+from ballast.cli.documents.base import Document, Part, TableTime
 
 Milli = Annotated[float, AfterValidator(lambda seconds: round(seconds, 3))]
 """Seconds to the millisecond."""
@@ -41,7 +41,7 @@ class PipelineRun(Document):
     """``ballast pipeline run``."""
 
     kind: Literal["PipelineRun"] = "PipelineRun"
-    newest_hour: Moment | None
+    newest_hour: TableTime | None
     """Up to which the load model knows everything; null while it knows nothing."""
     lag_seconds: float | None
     jobs: list[PipelineJob]
@@ -63,7 +63,7 @@ class FleetPlan(Part):
 
     cluster: str
     name: str
-    taken_at: Moment
+    taken_at: TableTime
     scenario: str
     """``balance``, ``lose-broker``, ``lose-rack``, ``add-brokers``, ``change-rf`` or ``grow``."""
     subject: str
@@ -103,9 +103,9 @@ class Unreachable(Part):
     """A cluster that did not answer."""
 
     name: str
-    tried_at: Moment
+    tried_at: TableTime
     detail: str
-    last_read: Moment | None
+    last_read: TableTime | None
 
 
 class SameCluster(Part):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ballast.cli.documents import cluster as documents
-from ballast.cli.documents.base import Partition, milliseconds, moment
+from ballast.cli.documents.base import Partition, moment, span_ms
 from ballast.cli.tables import (
     UNKNOWN_TEXT,
     Cell,
@@ -75,7 +75,7 @@ def document(status: ClusterStatus) -> documents.Status:
             under_replicated=_partitions(status.unhealthy.under_replicated),
             min_isr_unknown=_partitions(status.unhealthy.min_isr_unknown),
         ),
-        leaves_isr_after_ms=milliseconds(status.leaves_isr_after_s),
+        leaves_isr_after_ms=span_ms(status.leaves_isr_after_s),
         reassigning=[_moving(m) for m in status.moving],
         throttles=[
             documents.ThrottleSetting(

@@ -9,7 +9,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.documents import cluster as documents
-from ballast.cli.documents.base import milliseconds
+from ballast.cli.documents.base import span_ms
 from ballast.cli.tables import (
     Cell,
     Column,
@@ -127,7 +127,7 @@ def _partition(p: PartitionDescription) -> documents.TopicPartition:
         high_watermark=p.high_watermark,
         leader_epoch=p.leader_epoch,
         controller_epoch=p.controller_epoch,
-        leaves_isr_after_ms=milliseconds(p.leaves_isr_after_s),
+        leaves_isr_after_ms=span_ms(p.leaves_isr_after_s),
         size_bytes=p.size_bytes,
         replicas=[
             documents.Replica(

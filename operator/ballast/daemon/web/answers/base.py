@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 
 from ballast.core import document_types
-from ballast.core.document_types import moment
+from ballast.core.document_types import Moment
 
-Moment = Annotated[str, BeforeValidator(moment), Field(json_schema_extra={"format": "date-time"})]
-"""Milliseconds since 1970 inside."""
+__all__ = ["EMPTY", "STYLE", "Answer", "Moment", "Pair", "Part", "Text"]
+
 EMPTY: Final = BeforeValidator(lambda text: text or None)
 Text = Annotated[str | None, EMPTY]
 """Empty inside where there is nothing to say; written as null."""
