@@ -29,10 +29,9 @@ _DAY_MIN: Final = 1440
 class SeriesStore:
     """The points of any cluster in one store."""
 
-    def __init__(self, store: str, *, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, store: str) -> None:
         self._store = store
         self._url = table_url(store, CLUSTERS.name)
-        self._options = dict(storage_options or {})
 
     def write(self, cluster: str, points: Sequence[Point]) -> None:
         """Add those of them that are newer than what the table has, in one commit for each day.
@@ -40,7 +39,7 @@ class SeriesStore:
         Raises ``UsageError`` for a table that is not ours or newer, ``Unavailable`` when the store does not take them.
         """
         with store_failures(self._url, write=True):
-            table = ensure_table(self._store, CLUSTERS, self._options)
+            table = ensure_table(self._store, CLUSTERS)
             for day, of_day in groupby(points, lambda p: _minute(p) // _DAY_MIN):
                 _append(table, cluster, day, list(of_day))
 
@@ -49,7 +48,7 @@ class SeriesStore:
         since = datetime.fromtimestamp(since_ms / 1000, UTC)
         wanted = (pc.field("hour") >= hour_of(since)) & (pc.field("cluster") == cluster) & (pc.field("time") >= since)
         with store_failures(self._url):
-            table = open_table(self._store, CLUSTERS, self._options)
+            table = open_table(self._store, CLUSTERS)
             rows = [] if table is None else table.to_pyarrow_dataset().to_table(filter=wanted).to_pylist()
         points = {_minute(p): p for p in map(_point, rows)}
         return tuple(points[minute] for minute in sorted(points))

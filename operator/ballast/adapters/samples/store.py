@@ -13,7 +13,6 @@ the newest sample that the table has, by any process: the one that recorded it r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -84,10 +83,10 @@ def table_url(store: str, table: str) -> str:
     return f"{store.rstrip('/')}/{table}"
 
 
-def open_table(store: str, table: Table, options: Mapping[str, str] | None = None) -> Any:
+def open_table(store: str, table: Table) -> Any:
     """The table, its layout checked; None where there is none yet."""
     try:
-        found = DeltaTable(table_url(store, table.name), storage_options=dict(options or {}))
+        found = DeltaTable(table_url(store, table.name))
     except TableNotFoundError:
         if denied := denial(table_url(store, table.name)):
             raise PermissionError(denied.message) from None
@@ -96,9 +95,9 @@ def open_table(store: str, table: Table, options: Mapping[str, str] | None = Non
     return found
 
 
-def ensure_table(store: str, table: Table, options: Mapping[str, str] | None = None) -> Any:
+def ensure_table(store: str, table: Table) -> Any:
     """The table, made where there is none."""
-    found = open_table(store, table, options)
+    found = open_table(store, table)
     if found is not None:
         return found
     try:
@@ -109,11 +108,10 @@ def ensure_table(store: str, table: Table, options: Mapping[str, str] | None = N
             partition_by=list(table.partition_by),
             description=describe(table.name, table.version),
             configuration=CONFIGURATION,
-            storage_options=dict(options or {}),
         )
     except DeltaError:
         # Another process may have made it in the meantime; only a table that is still not there is a failure.
-        found = open_table(store, table, options)
+        found = open_table(store, table)
         if found is None:
             raise
         return found
@@ -122,10 +120,9 @@ def ensure_table(store: str, table: Table, options: Mapping[str, str] | None = N
 class SampleStore:
     """The sample tables of one store, as the daemon sees them."""
 
-    def __init__(self, store: str, *, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, store: str) -> None:
         self.store = store
         self.url = table_url(store, SAMPLES.name)
-        self._options = dict(storage_options or {})
         self._readings: dict[str, Readings] = {}
 
     def write(self, sample: MinuteSample) -> bool:
@@ -134,7 +131,7 @@ class SampleStore:
         Raises ``UsageError`` for a table that is not ours or newer, ``Unavailable`` when the store does not answer.
         """
         with store_failures(self.url, write=True):
-            tables = {table: ensure_table(self.store, table, self._options) for table in (LOG_DIRS, BROKERS, SAMPLES)}
+            tables = {table: ensure_table(self.store, table) for table in (LOG_DIRS, BROKERS, SAMPLES)}
             if _find_recorded(tables[SAMPLES], sample) is not None:
                 return False
             measured = measure(sample, self._before(tables[SAMPLES], sample))
