@@ -17,15 +17,21 @@ REPLACING: Final = {"setattr", "delattr", "patch", "object"}
 
 
 def replaced(tree: ast.AST) -> Iterator[str]:
-    """The private attributes that are replaced, or set from outside their object."""
+    """The private attributes that are replaced or set, and those through which a part is, from outside their object."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in REPLACING:
-            named = (a.value for a in node.args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str))
-            yield from (n for n in named if n.rpartition(".")[2].startswith("_"))
-        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            owner, *chain = ast.unparse(node).split(".")
-            if any(name.startswith("_") for name in (chain[1:] if owner in {"self", "cls"} else chain)):
-                yield ast.unparse(node)
+            named = [a.value for a in node.args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            yield from (n for n in named if any(part.startswith("_") for part in n.split(".")))
+            reached = [a for a in node.args[:1] if isinstance(a, ast.Attribute)]
+        else:
+            reached = [node] if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) else []
+        yield from (path for path in map(ast.unparse, reached) if leads_through_private(path))
+
+
+def leads_through_private(path: str) -> bool:
+    """Is a private part of another object on this way?  An object's own attributes are its own."""
+    owner, *chain = path.split(".")
+    return any(part.startswith("_") for part in (chain[1:] if owner in {"self", "cls"} else chain))
 
 
 @pytest.mark.parametrize(
@@ -40,6 +46,8 @@ def replaced(tree: ast.AST) -> Iterator[str]:
         ("parts._parts.spawn = begin", ["parts._parts.spawn"]),
         ("self.log._at = 1", ["self.log._at"]),
         ("self._server.socket = wrapped", []),
+        ('monkeypatch.setattr(log._producer, "dead", True)', ["log._producer"]),
+        ('monkeypatch.setattr("ballast.core.compiled._found.at", 1)', ["ballast.core.compiled._found.at"]),
         ('monkeypatch.setattr(log, "end", 1)', []),
         ("self._at = log._end", []),
     ],
