@@ -422,7 +422,7 @@ def test_a_topics_page_has_the_lag_of_each_partition(serve: Callable[..., Any], 
     daemon.world.kill(3)
     daemon.until(lambda v: v.figures is not None and v.figures.under_replicated == 12)
     page.goto(daemon.url + "/#/partitions/under-replicated")
-    expect(page.locator("#detail td[data-label='in sync']")).to_have_count(12)
+    expect(page.locator("#detail td[data-label='ISR']")).to_have_count(12)
     expect(heads.filter(has_text="lag")).to_have_count(0)
 
 
