@@ -164,7 +164,7 @@ function drawTiles(s) {
   const wanted = alive + c.brokers.filter(missing).length;
   const worst = Math.max(0, ...c.brokers.map((b) => b.imbalanceRatio));
   const tiles = [
-    ["brokers up", `${alive} / ${wanted}`, alive < wanted || c.brokers.some((b) => b.alive && !b.reachable) ? "bad" : ""],
+    ["brokers alive", `${alive} / ${wanted}`, alive < wanted || c.brokers.some((b) => b.alive && !b.reachable) ? "bad" : ""],
     ["topics", count(c.topics), ""],
     ["partitions", count(c.partitions), ""],
     ["offline", count(c.offline), c.offline ? "bad" : "", c.offline && "offline"],
