@@ -700,7 +700,7 @@ def test_a_down_brokers_countdown_is_beside_whatever_is_worse(
 def test_of_several_down_brokers_the_next_repair_counts_down(show: Show, open_page: Open) -> None:
     """The one whose replicas are rebuilt first, whatever its number."""
     absences = tuple(
-        Absence(broker=b, since_ms=now_ms(), repair_at_ms=now_ms() + s * 1000) for b, s in ((3, 7200), (4, 600))
+        Absence(broker=b, since_ms=now_ms(), repair_at_ms=now_ms() + s * 1000) for b, s in ((3, 7200), (4, 590))
     )
     down = figures(down=3)
     brokers = tuple(replace(b, alive=b.alive and b.id != 4) for b in down.brokers)

@@ -96,7 +96,7 @@ function drawTop(s) {
   const c = s.cluster;
   $("name").textContent = s.name || (c ? `Cluster ${c.id}` : "Ballast");
   document.title = `${flat(verdict(s)[1])} · ${s.name || "Ballast"}`;
-    const parts = [`mode: ${s.mode}`, s.role];
+  const parts = [`mode: ${s.mode}`, s.role];
   if (!s.actionsEnabled && s.mode !== "observe") parts.push(`read-only: ${s.readOnly}`);
   if (c && c.kafkaVersion) parts.push(`Kafka ${c.kafkaVersion}`);
   if (c && s.name) parts.push(c.id);
