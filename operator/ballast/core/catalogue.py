@@ -57,6 +57,8 @@ class Message:
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     sentences: ClassVar[Mapping[str, str]] = {}
+    remedies: ClassVar[Mapping[str, str]] = {}
+    """What to do about it, for codes where there is something."""
     catalogue: ClassVar[Catalogue] = Catalogue()
 
     def __post_init__(self) -> None:
@@ -68,6 +70,11 @@ class Message:
     def parameters(self) -> dict[str, Any]:
         """Its figures as JSON has them."""
         return dict(plain(self.values))
+
+    @property
+    def remedy(self) -> str:
+        """What to do; empty where there is nothing."""
+        return self.catalogue.render(self.remedies.get(self.code, ""), self.values)
 
     def __str__(self) -> str:
         """The sentence for people."""

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import Drain
-from ballast.core.wording import human_brokers
+from ballast.daemon.acting.answers import answer, refusal
 from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import Board, Role, View
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.policy import LivePolicy
-from ballast.errors import Refused
 from ballast.executor.journal.drains import drain_record
 from ballast.ports.journal import Request
 from ballast.ports.time import Clock
@@ -24,14 +23,14 @@ from ballast.ports.time import Clock
 
 def named_broker(state: ClusterState, request: Request) -> int:
     """The broker that a request means; raises where the cluster has none of this id."""
-    return _broker_among([b.id for b in state.brokers], request, "There is no broker {}.")
+    return _broker_among([b.id for b in state.brokers], request, "broker-unknown")
 
 
-def _broker_among(known: Iterable[int], request: Request, otherwise: str, hint: str | None = None) -> int:
-    """The broker that a request names, if it is one of these."""
+def _broker_among(known: Iterable[int], request: Request, otherwise: str) -> int:
+    """The broker that a request names, if it is one of these; the refusal of this code otherwise."""
     broker = str(request.body.get("broker", ""))
     if not broker.isdecimal() or int(broker) not in known:
-        raise Refused(otherwise.format(broker or "without a number"), hint=hint)
+        raise refusal(otherwise, broker=broker or "without a number", drained=list(known))
     return int(broker)
 
 
@@ -75,15 +74,14 @@ class Drains:
         if (state.partitions.replica == broker).any():
             return None
         self.begin(broker, request.by)
-        return f"Broker {broker} holds no replica and takes none until its drain is ended."
+        return answer("drained-empty", broker=broker)
 
     def end(self, request: Request) -> str:
         """The broker takes its share again; the next balance fills it."""
         drained = sorted(d.broker for d in self.board.view.drains)
-        known = f"Drained: {human_brokers(drained)}." if drained else "No broker is drained by a request."
-        broker = _broker_among(drained, request, "Broker {} is not drained by a request.", hint=known)
+        broker = _broker_among(drained, request, "not-drained")
         self.access.write(drain_record(broker, None))
         self.board.update(lambda view: {"drains": tuple(d for d in view.drains if d.broker != broker)})
         self.look_again()
-        kept = " balance.draining still names it." if broker in self.policy.now.balance.draining else ""
-        return f"{request.by} ended the drain of broker {broker}.{kept}"
+        kept = "/kept" if broker in self.policy.now.balance.draining else ""
+        return answer(f"drain-ended{kept}", by=request.by, broker=broker)

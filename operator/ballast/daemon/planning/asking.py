@@ -15,6 +15,7 @@ from ballast.core.leadership.elections import election_plan, elections
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner import Balance, Decommission
+from ballast.daemon.acting.answers import answer, refusal
 from ballast.daemon.acting.drains import Drains, named_broker
 from ballast.daemon.acting.plan_views import outline
 from ballast.daemon.acting.proposal import Proposal, name_of
@@ -24,7 +25,7 @@ from ballast.daemon.context.view import Board
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.planning.plans import PlanMaker
 from ballast.daemon.policy import ActionKind
-from ballast.errors import BallastError, Refused
+from ballast.errors import BallastError
 from ballast.ports.journal import Request
 from ballast.ports.time import Clock
 
@@ -47,13 +48,13 @@ class RequestedPlans:
     def want(self, request: Request) -> str:
         """Note the request for the work loop; the newest one counts."""
         if request.body.get("intent") not in INTENTS:
-            raise Refused(f"No plan is called {request.body.get('intent')!r}.", hint=f"Ask for {', '.join(INTENTS)}.")
+            raise refusal("plan-unknown", intent=request.body.get("intent"), known=", ".join(INTENTS))
         if (sentence := self.drains.begin_empty(request)) is not None:
             self.board.tell(request.id, sentence, ok=True, at_ms=self.clock.now_ms())
             return sentence
         self.proposals.wanted = request
         self.look_again()
-        return f"A plan was asked for by {request.by}: {request.body['intent']}."
+        return answer("plan-requested", by=request.by, intent=request.body["intent"])
 
     def make(self) -> str:
         """Make the plan that a person waits for; what came of it is told under the request's id."""
@@ -72,17 +73,17 @@ class RequestedPlans:
 
     def _make(self, request: Request) -> str:
         if run := self.runs.in_flight():
-            raise Refused(f"Run {run} is in progress.", hint="Ask again when it has ended.")
+            raise refusal("run-in-progress", run=run)
         state = self.reading.fresh()
         kind, plan = self._plan(state, request)
         if plan.is_empty:
             self._show(None)
             why = "; ".join(f"{o.subject}: {o.detail}" for o in plan.obstacles[:2])
-            said = f"No plan: {why}." if why else "No plan is needed: there is nothing to do."
+            said = answer("no-plan", obstacles=why) if why else answer("no-plan-needed")
             return " ".join([said, *(f"{told} {remedy}" for told, remedy in warnings(plan))])
         name = f"asked-{name_of(kind, plan)}"
         self._show(Proposal(id=name, kind=kind, plan=plan, request=request))
-        return f"The plan is ready: {outline(plan)}."
+        return answer("plan-ready", outline=outline(plan))
 
     def _show(self, proposal: Proposal | None) -> None:
         """In the place of the one before, unless a person is just deciding of that."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ballast.core.cluster.drain import refuse_drained
 from ballast.core.wording import human_many, human_names
+from ballast.daemon.acting.answers import answer, refusal
 from ballast.daemon.acting.decisions import shared_records
 from ballast.daemon.acting.drains import Drains, broker_to_drain
 from ballast.daemon.acting.permission import Permissions
@@ -81,7 +82,7 @@ class Requests:
         elif request.kind in {"pause", "resume", "plan", "reject"}:
             self.inbox.put(request)
         else:
-            raise Refused("This process only observes: there is nothing to approve or to cancel.")
+            raise refusal("observes")
 
     def answer_all(self) -> str:
         """Answer everything that waits."""
@@ -198,7 +199,7 @@ class Requests:
         view = self.board.view
         shown = self.access.current() or view.run or view.run_elsewhere
         if shown is None:
-            raise Refused("Nothing is being executed.", hint="Name the run, if one is about to begin.")
+            raise refusal("nothing-runs")
         return shown.id
 
     def _pause(self, request: Request) -> str:
@@ -206,11 +207,10 @@ class Requests:
         self.access.write(pause_record(pause))
         self.runs.set_pause(pause)
         elsewhere = self.board.view.run_elsewhere
-        answer = RequestAnswer("paused", {"by": pause.by})
+        paused = str(RequestAnswer("paused", {"by": pause.by}))
         if self.policy.now.writes or elsewhere is None:
-            return str(answer)
-        more = f"Run {elsewhere.id} is another process's, which does not hear of it: this one only observes."
-        return f"{answer} {more}"
+            return paused
+        return " ".join((paused, answer("run-elsewhere", run=elsewhere.id)))
 
     def _resume(self, request: Request) -> str:
         if self.board.view.pause is None:
@@ -223,30 +223,26 @@ class Requests:
     def _approve(self, request: Request) -> str:
         wanted = str(request.body.get("plan", ""))
         if run := self.runs.in_flight():
-            raise Refused(f"Run {run} is in progress.", hint="Plans are made anew when it has ended.")
+            raise refusal("run-in-progress", run=run)
         if self.proposals.asked is not None and self.proposals.asked.id == wanted:
             if (broker := broker_to_drain(self.proposals.asked)) is not None:
                 self.drains.begin(broker, request.by)
             self.proposals.asked = replace(self.proposals.asked, approved_by=request.by)
             self.proposals.publish()
-            return f"{request.by} approved {wanted}. {self.proposals.act()}"
+            return answer("approved", by=request.by, plan=wanted, effect=self.proposals.act())
         for proposal in list(self.proposals.by_kind.values()):
             if proposal.id == wanted:
-                return f"{request.by} approved {wanted}. {self.proposals.approve(proposal, request.by)}"
-        raise Refused(
-            f"There is no plan {wanted} any more.", hint="The cluster changed; look at the plan that waits now."
-        )
+                effect = self.proposals.approve(proposal, request.by)
+                return answer("approved", by=request.by, plan=wanted, effect=effect)
+        raise refusal("plan-gone", plan=wanted)
 
     def _reject(self, request: Request) -> str:
         wanted = str(request.body.get("plan", ""))
         for proposal in self.proposals.list_proposals():
             if proposal.id == wanted:
                 self.proposals.reject(proposal)
-                why = f": {request.reason}" if request.reason else ""
-                return f"{request.by} rejected {wanted}{why}."
-        raise Refused(
-            f"There is no plan {wanted} any more.", hint="The cluster changed; look at the plans there are now."
-        )
+                return answer("rejected", by=request.by, plan=wanted, reason=request.reason)
+        raise refusal("plan-gone", plan=wanted)
 
     def _cancel(self, request: Request) -> str:
         rollback, wanted = request.kind == "rollback", request.body.get("run")
@@ -255,7 +251,7 @@ class Requests:
             raise Refused(str(RequestAnswer("names-no-run", {"kind": request.kind})))
         _refuse_settling(run.id if run else "")
         if run is not None and wanted != run.id:
-            raise Refused(f"Run {wanted} is not being executed; run {run.id} is.")
+            raise refusal("another-run", run=wanted, current=run.id)
         if rollback and run is not None:
             self._refuse_refilling(run.id)
         if (
@@ -263,9 +259,7 @@ class Requests:
             or run is None
             or not self.access.run_controller.cancel(run.id, rollback=rollback, by=sign(request))
         ):
-            raise Refused(
-                f"Run {wanted} is not being executed.", hint=f"ballast runs show {wanted} tells how it ended."
-            )
+            raise refusal("run-not-executed", run=wanted)
         return str(answer_asked(request, run.id))
 
     def _refuse_refilling(self, run_id: str) -> None:
@@ -288,11 +282,9 @@ class Requests:
         The run is left once this is answered; from now on the work loop begins no other one.
         """
         self.access.release_for = request.by
-        return f"The lock is released for {request.by}; Ballast acquires it again once it is free."
+        return answer("lock-released", by=request.by)
 
 
 def _refuse_settling(run: str) -> None:
     if run == SETTLING:
-        raise Refused(
-            "No run is being executed: throttles of earlier runs are being removed, and that cannot be cancelled."
-        )
+        raise refusal("removing-throttles")
