@@ -853,12 +853,12 @@ def test_what_a_reading_lacks_is_told_once_for_each_reason(show: Show, open_page
     base = figures(down=3)
     brokers = tuple(replace(b, reachable=b.id != 4) for b in base.brokers)
     gaps = (
-        *(Gap(f"broker {b}", "log dirs", "the broker does not answer") for b in (3, 4)),
+        *(Gap.of_broker(b, "log dirs", "the broker does not answer") for b in (3, 4)),
         *(
             Gap(f"topic {name}", "configs", "DescribeConfigs is not allowed")
             for name in ("orders", "payments", "users")
         ),
-        Gap("broker 2", "log dirs", "Describe on the cluster is not allowed"),
+        Gap.of_broker(2, "log dirs", "Describe on the cluster is not allowed"),
     )
     url, board, _ = show(a_view(figures=replace(base, brokers=brokers, gaps=gaps)), lambda: a_state(down=3))
     page = open_page(url)

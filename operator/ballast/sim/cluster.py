@@ -95,7 +95,7 @@ class SimCluster:
                 k: ConfigValue(v, "DYNAMIC_DEFAULT_BROKER_CONFIG") for k, v in world.cluster_configs.items()
             },
             gaps=tuple(
-                Gap(f"broker {b.id}", LOG_DIRS, "the broker did not answer")
+                Gap.of_broker(b.id, LOG_DIRS, "the broker did not answer")
                 for b in known
                 if log_dirs and b.id not in logs
             ),

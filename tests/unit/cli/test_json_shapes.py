@@ -37,7 +37,7 @@ def picture() -> ClusterState:
         ),
         rows,
         broker_configs={1: rate},
-        gaps=(Gap("broker 2", "log dirs", "silent"),),
+        gaps=(Gap.of_broker(2, "log dirs", "silent"),),
     )
 
 

@@ -204,12 +204,14 @@ def test_a_cluster_without_partitions_is_well() -> None:
 def test_what_a_broker_did_not_tell_is_unknown_everywhere() -> None:
     """An unreachable broker's bytes and disk are null in JSON and a question mark in the table, and the gap is told."""
     rows = [row(0, 1, (1, 2), (1,), sizes=(GIB, UNKNOWN))]
-    gap = Gap("broker 2", "log dirs", "the broker is down")
+    gap = Gap.of_broker(2, "log dirs", "the broker is down")
     silent = build("c", (broker(1), Broker(2, alive=False)), (Topic("t"),), rows, gaps=(gap,))
     document = as_json(cluster_status(silent))
     entry = document["brokers"][1]
     assert entry["replicaBytes"] is entry["diskUsedBytes"] is entry["diskTotalBytes"] is entry["host"] is None
-    assert document["gaps"] == [{"subject": "broker 2", "missing": "log dirs", "detail": "the broker is down"}]
+    assert document["gaps"] == [
+        {"subject": "broker 2", "broker": 2, "missing": "log dirs", "detail": "the broker is down"}
+    ]
     assert document["needsAttention"] is True
     text = drawn(silent, width=200)
     line = next(line for line in text.splitlines() if line.split()[:2] == ["2", "down"])
@@ -220,7 +222,7 @@ def test_what_a_broker_did_not_tell_is_unknown_everywhere() -> None:
 
 def test_a_broker_that_does_not_answer_needs_attention_at_once() -> None:
     """The cluster lists a killed broker as alive until its session ends; that it refused us is enough."""
-    gap = Gap("broker 2", "log dirs", "Connection refused.")
+    gap = Gap.of_broker(2, "log dirs", "Connection refused.")
     brokers = (broker(1), Broker(2, host="b2", port=9092, reachable=False))
     killed = build("c", brokers, (Topic("t"),), [row(0, 1, (1, 2), (1, 2))], gaps=(gap,))
     status = cluster_status(killed)

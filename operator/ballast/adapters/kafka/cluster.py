@@ -445,13 +445,18 @@ class KafkaCluster:
             for b, f in failures.items()
             if isinstance(f, Unavailable) and not isinstance(f, (AuthenticationFailed, AuthorizationFailed))
         )
-        gaps = [Gap(f"broker {b}", LOG_DIRS, f.message) for b, f in failures.items()]
-        gaps += [Gap(f"broker {b}", LOG_DIRS, "the broker is down") for b in down]
+        gaps = [Gap.of_broker(b, LOG_DIRS, f.message) for b, f in failures.items()]
+        gaps += [Gap.of_broker(b, LOG_DIRS, "the broker is down") for b in down]
         return answers, silent, tuple(gaps)
 
 
 def _config_gaps(failures: Mapping[ConfigResource, BallastError]) -> list[Gap]:
-    return [Gap(f"{r.kind} {r.name}".strip(), CONFIGS, f.message) for r, f in failures.items()]
+    return [
+        Gap.of_broker(int(r.name), CONFIGS, f.message)
+        if r.kind == "broker" and r.name
+        else Gap(f"{r.kind} {r.name}".strip(), CONFIGS, f.message)
+        for r, f in failures.items()
+    ]
 
 
 def _with_deleting(topics: Collection[Topic], doomed: frozenset[str]) -> list[Topic]:

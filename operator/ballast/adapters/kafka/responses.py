@@ -116,9 +116,7 @@ def read_metadata(answer: ClusterMetadata) -> Metadata:
 
 def join_facts(metadata: Metadata, facts: MetadataFacts) -> Metadata:
     """Add racks, topic ids and offline replicas; a broker without its rack leaves a gap."""
-    unknown = [
-        Gap(f"broker {b.id}", "rack", "no broker reports it") for b in metadata.brokers if b.id not in facts.racks
-    ]
+    unknown = [Gap.of_broker(b.id, "rack", "no broker reports it") for b in metadata.brokers if b.id not in facts.racks]
     topics = [replace(t, topic_id=facts.ids.get(t.name)) for t in metadata.columns.topics]
     columns = replace(metadata.columns, topics=topics)
     _mark_offline(columns, facts.offline)

@@ -162,6 +162,8 @@ class Gap(Part):
     """What is not known of the cluster."""
 
     subject: str
+    broker: int | None
+    """The broker, where the subject is one."""
     missing: str
     detail: str
 

@@ -128,6 +128,13 @@ class Gap:
     missing: str
     """``LOG_DIRS``, ``CONFIGS``, or in words what else."""
     reason: str
+    broker: int | None = None
+    """Where the subject is a broker: its id."""
+
+    @classmethod
+    def of_broker(cls, broker: int, missing: str, reason: str) -> Gap:
+        """What a broker should have said."""
+        return cls(f"broker {broker}", missing, reason, broker)
 
 
 @dataclass(frozen=True, slots=True)

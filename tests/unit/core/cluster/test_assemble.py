@@ -148,7 +148,7 @@ def test_what_is_not_per_partition_is_told_as_it_was_read() -> None:
         brokers=[Broker(1, "r", host="h")],
         broker_configs={1: {"a": value}},
         cluster_configs={"b": value},
-        gaps=(Gap("broker 7", "log dirs", "no answer"),),
+        gaps=(Gap.of_broker(7, "log dirs", "no answer"),),
         api=frozenset({"kraft"}),
         kafka_version="4.3",
         controller_id=1,

@@ -99,9 +99,9 @@ def test_a_topic_keeps_its_configs_unless_ids_tell_that_it_is_another(
 
 def test_gaps_of_metadata_end_with_the_next_reading() -> None:
     """Those of log dirs and configs stay, as no broker was asked for them again."""
-    slow = (Gap("broker 3", LOG_DIRS, "the broker is down"), Gap("topic b", CONFIGS, "no answer"))
+    slow = (Gap.of_broker(3, LOG_DIRS, "the broker is down"), Gap("topic b", CONFIGS, "no answer"))
     quick = Gap("cluster", "the active controller", "there is none")
-    now = Gap("broker 4", "rack", "no broker reports it")
+    now = Gap.of_broker(4, "rack", "no broker reports it")
     found = with_slow_facts(replace(FULL, gaps=(now,)), replace(FULL, gaps=(quick, *slow, now)))
     assert found.gaps == (now, *slow)
 

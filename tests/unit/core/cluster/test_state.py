@@ -25,7 +25,7 @@ FACTS = {
     "taken_at_ms": 7,
     "broker_configs": {1: ENTRY},
     "cluster_configs": ENTRY,
-    "gaps": (Gap("broker 3", "log dirs", "no answer"),),
+    "gaps": (Gap.of_broker(3, "log dirs", "no answer"),),
     "api": frozenset({"kraft"}),
     "kafka_version": "4.3",
 }

@@ -220,7 +220,7 @@ def test_a_run_does_not_go_by_a_reading_that_leaves_something_out(
     assert shared.newest is not None
     shared.newest = shared.newest._replace(began_s=clock.monotonic_s() - 1.0, state=cluster.snapshot())
     assert {b.usable_bytes for b in looker.state().brokers} == {900 * MB}
-    shared.read(gaps=(Gap("broker 1", "log dirs", "no answer"),))
+    shared.read(gaps=(Gap.of_broker(1, "log dirs", "no answer"),))
     cluster.read.clear()
     rests(clock, 1.0)
     assert {b.usable_bytes for b in looker.state().brokers} == {900 * MB}

@@ -97,7 +97,9 @@ def document(status: ClusterStatus) -> documents.Status:
             state=status.journal,
             begun_at=None if status.journal_begun_ms is None else moment(status.journal_begun_ms),
         ),
-        gaps=[documents.Gap(subject=g.subject, missing=g.missing, detail=g.reason) for g in status.gaps],
+        gaps=[
+            documents.Gap(subject=g.subject, broker=g.broker, missing=g.missing, detail=g.reason) for g in status.gaps
+        ],
     )
 
 

@@ -109,10 +109,10 @@ function drawTop(s) {
 
 /** What the reading lacks, in a sentence for each reason; that a broker does not answer is told by its own state. */
 function lacking(c) {
-  const told = new Set(c.brokers.filter((b) => !b.alive || !b.reachable).map((b) => `broker ${b.id}`));
+  const told = new Set(c.brokers.filter((b) => !b.alive || !b.reachable).map((b) => b.id));
   const groups = new Map();
   for (const gap of c.gaps) {
-    if (told.has(gap.subject)) continue;
+    if (told.has(gap.broker)) continue;
     const key = `${gap.missing} ${gap.detail}`;
     const group = groups.get(key);
     if (group) group.more += 1;

@@ -201,9 +201,9 @@ def test_a_stale_list_keeps_what_is_added_while_a_person_decides() -> None:
 def test_where_throttles_may_stand_unseen_is_named() -> None:
     """A broker that is down or did not report its configs, a topic that we may not describe: none of them has no throttle."""
     gaps = (
-        Gap("broker 2", "configs", "no answer"),
+        Gap.of_broker(2, "configs", "no answer"),
         Gap("topic t", "configs", "denied"),
-        Gap("broker 2", "log dirs", "x"),
+        Gap.of_broker(2, "log dirs", "x"),
     )
     state = build("c", (Broker(1), Broker(2), Broker(3, alive=False)), (), [], gaps=gaps)
     broker, topic, down = list_unread(state)
