@@ -134,18 +134,18 @@ def test_log_ends_take_describe_on_the_topic_alone(own_cluster: Callable[..., Sa
 CLUSTER, TOPICS = ("Cluster", "kafka-cluster", "LITERAL"), ("Topic", "*", "LITERAL")
 OWN, FENCE = ("Topic", "__ballast_", "PREFIXED"), ("TransactionalId", "ballast-journal", "LITERAL")
 OBSERVED: dict[Right, str] = {
-    (*CLUSTER, "Describe"): "takes Describe on the cluster",
-    (*CLUSTER, "DescribeConfigs"): "takes DescribeConfigs on the cluster",
-    (*TOPICS, "Describe"): "takes Describe on the topics",
-    (*TOPICS, "DescribeConfigs"): "takes DescribeConfigs on the topic",
+    (*CLUSTER, "Describe"): "requires Describe on the cluster",
+    (*CLUSTER, "DescribeConfigs"): "requires DescribeConfigs on the cluster",
+    (*TOPICS, "Describe"): "requires Describe on the topics",
+    (*TOPICS, "DescribeConfigs"): "requires DescribeConfigs on the topic",
 }
 """What a daemon that observes needs, and the words of its sentence when it is missing."""
 ACTING: dict[Right, str] = {
     # First, while the topics do not exist yet.
     (*OWN, "Create"): r"Not authorized to .*__ballast_journal",
-    (*CLUSTER, "Alter"): "takes Alter on the cluster",
-    (*CLUSTER, "AlterConfigs"): "takes AlterConfigs on the cluster",
-    (*TOPICS, "AlterConfigs"): "takes AlterConfigs on the topic",
+    (*CLUSTER, "Alter"): "requires Alter on the cluster",
+    (*CLUSTER, "AlterConfigs"): "requires AlterConfigs on the cluster",
+    (*TOPICS, "AlterConfigs"): "requires AlterConfigs on the topic",
     (*OWN, "Read"): "Not authorized to read __ballast_journal",
     (*OWN, "Write"): "Not authorized to commit to __ballast_journal",
     (*FENCE, "Write"): "Not authorized to .*ransactional",
