@@ -520,7 +520,7 @@ def test_a_run_outlives_its_journal(s: Scene) -> None:
     assert run is not None, story
     assert run.ended
     assert len(run.moves) == 2
-    assert "(deleted)" in out
+    assert "The journal was deleted: " in out
 
 
 def test_a_run_whose_journal_gets_a_hanging_transaction_ends_and_restores_what_it_owes(
