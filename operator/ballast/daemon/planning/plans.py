@@ -177,7 +177,7 @@ class RepairCheck:
         if due := down - held.keys():
             headline = f"{headline} {waits}".rstrip()
             made = self.plans.make(state, Evacuate(brokers=due, keep_racks=True))
-            return f"{headline} {self._propose_rebuild(state, made, self.reading.presence.down.since_s)}"
+            return f"{headline} {self._propose_rebuild(state, made)}"
         if down:
             self.proposals.withdraw(ActionKind.REPAIR)
             return f"{headline} {waits}".rstrip()
@@ -198,12 +198,12 @@ class RepairCheck:
             return f"{they} are rebuilt elsewhere"
         return f"a plan to rebuild {them} elsewhere is proposed"
 
-    def _propose_rebuild(self, state: ClusterState, made: Plan, gone: Collection[int]) -> str:
+    def _propose_rebuild(self, state: ClusterState, made: Plan, gone: Collection[int] | None = None) -> str:
         """Propose the plan that rebuilds replicas of brokers that are ``gone``, or say why it holds nothing to do."""
         if made.is_empty:
             self.proposals.withdraw(ActionKind.REPAIR)
             return next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
-        said = self.proposals.propose(ActionKind.REPAIR, made, self._list_objections(state, made, gone))
+        said = self._propose(state, made, gone)
         kept = f" Not rebuilt: {made.obstacles[0].subject}: {made.obstacles[0].detail}." if made.obstacles else ""
         return f"{said}{kept}"
 
@@ -229,25 +229,24 @@ class RepairCheck:
         if len(racks) >= _RACKLESS:
             made = self.plans.make(state, Racks())
             if made.moves:
-                objections = self._list_objections(state, made, self.reading.presence.down.since_s)
-                return f"Replica placement is not rack-aware. {self.proposals.propose(ActionKind.REPAIR, made, objections)}"
+                return f"Replica placement is not rack-aware. {self._propose(state, made)}"
         wanted, refusals = kafka_placement_intent(state, self.reading.balance)
         refused = _explain_unplaced(refusals)
         if wanted is not None:
             try:
                 made = self.plans.make(state, wanted)
                 if made.moves:
-                    objections = self._list_objections(state, made, self.reading.presence.down.since_s)
-                    said = self.proposals.propose(ActionKind.REPAIR, made, objections)
-                    return f"Topics do not follow Kafka's placement. {said}{refused}"
+                    return f"Topics do not follow Kafka's placement. {self._propose(state, made)}{refused}"
             except (NoPlanFound, UsageError) as refusal:
                 refused = _explain_unplaced((refusal.message, *refusals))
         self.proposals.withdraw(ActionKind.REPAIR)
         return f"Nothing needs repair: every broker is alive and replica placement is rack-aware.{refused}"
 
-    def _list_objections(self, state: ClusterState, made: Plan, gone: Collection[int]) -> tuple[str, ...]:
-        """Why this repair waits for a person's approval."""
-        return tuple(str(o) for o in bounds.list_objections(self.policy.now.repair, state, gone, made))
+    def _propose(self, state: ClusterState, made: Plan, gone: Collection[int] | None = None) -> str:
+        """Propose a repair, with what makes it wait for a person's approval; ``gone`` are the brokers that are missed where none are given."""
+        missed = self.reading.presence.down.since_s if gone is None else gone
+        objections = bounds.list_objections(self.policy.now.repair, state, missed, made)
+        return self.proposals.propose(ActionKind.REPAIR, made, tuple(map(str, objections)))
 
 
 def _explain_unplaced(refusals: Sequence[str]) -> str:
