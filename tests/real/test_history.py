@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import uuid
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
+from tests.ports import free_ports
 
 from ballast.adapters.samples.store import table_url
 from ballast.pipeline.fleet_rows import from_row
@@ -27,13 +27,6 @@ def ballast(*words: str) -> tuple[int, str, str]:
         [sys.executable, "-m", "ballast", *words], capture_output=True, text=True, timeout=180, check=False
     )
     return done.returncode, done.stdout, done.stderr
-
-
-def closed_port() -> int:
-    """A port of the loopback that no process listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
@@ -53,7 +46,7 @@ def test_a_fleet_is_collected_from_real_brokers_and_one_that_is_away_is_named(
     fleet.write_text(
         "clusters:\n"
         f"  - {{name: here, bootstrap_server: '{kraft.bootstrap_server}'}}\n"
-        f"  - {{name: away, bootstrap_server: '127.0.0.1:{closed_port()}'}}\n"
+        f"  - {{name: away, bootstrap_server: '127.0.0.1:{free_ports(1)[0]}'}}\n"
     )
     code, out, err = ballast("fleet", "collect", str(fleet), "--store", store, "--timeout", "20")
     assert (code, out) == (7, "1 cluster collected.\n"), err
@@ -72,7 +65,7 @@ def test_a_sample_says_that_its_prometheus_is_away_and_is_taken(kraft: Sandbox, 
     settings.write_text(
         f"cluster: {{bootstrap_server: '{kraft.bootstrap_server}'}}\n"
         f"samples: {{store: {tmp_path / 'store'}}}\n"
-        f"load: {{prometheus: {{url: 'http://127.0.0.1:{closed_port()}'}}}}\n"
+        f"load: {{prometheus: {{url: 'http://127.0.0.1:{free_ports(1)[0]}'}}}}\n"
     )
     code, out, err = ballast("sample", "--config", str(settings), "--output", "json")
     assert code == 0, err
