@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ballast.sandbox import Sandbox
+from ballast.sandbox.layout import node_name
 
 REFUSED: Final = re.compile(r"Topic ID in memory: (\S+) does not match the topic ID for partition (\S+) received")
 
@@ -26,14 +27,12 @@ class Strays:
     tell: Callable[[str], None]
     cleared: int = 0
     _read: dict[int, int] = field(default_factory=dict)
-    """By broker: how much of its log has been looked at."""
+    """By broker: how many bytes of its log have been looked at."""
 
     def clear(self) -> None:
         """Stop each broker that refuses a replica, delete the old one of that name, and start it."""
         for broker in self.sandbox.broker_ids:
-            text = self.sandbox.log_text(broker)
-            begun, self._read[broker] = self._read.get(broker, 0), len(text)
-            refused = {(name, old) for old, name in REFUSED.findall(text, begun)}
+            refused = {(name, old) for old, name in REFUSED.findall(self._new_lines(broker))}
             strays = [
                 folder
                 for name, old in refused
@@ -47,3 +46,11 @@ class Strays:
                 self.sandbox.start_broker(broker, wait=False)
                 self.cleared += len(strays)
                 self.tell(f"broker {broker} refused {sorted(f.name for f in strays)}: its old replica is deleted")
+
+    def _new_lines(self, broker: int) -> str:
+        """What it has logged since the last look: a log of an hour is long, and this is asked each second."""
+        with (self.sandbox.folder / "logs" / f"{node_name(broker)}.log").open("rb") as log:
+            log.seek(self._read.get(broker, 0))
+            lines = log.read().rpartition(b"\n")[0]
+        self._read[broker] = self._read.get(broker, 0) + len(lines)
+        return lines.decode(errors="replace")
