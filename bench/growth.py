@@ -53,7 +53,7 @@ def measure(partitions: int, *, unlike: bool) -> Point:
         int(case.state.partitions.start[-1]),
         spent,
         made.bytes_moved / (made.bound_bytes or 1),
-        sum(r["after"]["outside"] for r in made.summary["resources"]),
+        sum(r["after"]["out_of_range"] for r in made.summary["resources"]),
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     )
 

@@ -63,15 +63,15 @@ def measure(partitions: int, brokers: int, crooked: float, seed: int) -> dict[st
         "ratio_s": round(ratio_s, 3),
         "count": {
             "seconds": round(count_s, 2),
-            "most_before": int(loads(problem, problem.first, ones).max()),
-            "most_after": counts.maximum,
+            "max_before": int(loads(problem, problem.first, ones).max()),
+            "max_after": counts.maximum,
             "least_possible": counts.bound,
             "changes": len(counts.changed),
         },
         "bytes": {
             "seconds": round(size_s, 2),
-            "most_before": int(loads(problem, problem.first, sizes).max()),
-            "most_after": by_size.maximum,
+            "max_before": int(loads(problem, problem.first, sizes).max()),
+            "max_after": by_size.maximum,
             "bound": by_size.bound,
             "gap_percent": round(100 * by_size.gap, 3),
             "changes": len(by_size.changed),
@@ -96,8 +96,8 @@ def main() -> None:
     for r in rows:
         c, b = r["count"], r["bytes"]
         print(
-            f"{r['crooked']:>6.0%}  {r['ratio_s']:>5.3f} s  {c['most_before']:>5} -> {c['most_after']:<5} {c['least_possible']:>5}"
-            f"  {c['changes']:>8,} {c['seconds']:>6.2f} s   {b['most_before'] / 1e9:>5.1f} -> {b['most_after'] / 1e9:.1f} GB"
+            f"{r['crooked']:>6.0%}  {r['ratio_s']:>5.3f} s  {c['max_before']:>5} -> {c['max_after']:<5} {c['least_possible']:>5}"
+            f"  {c['changes']:>8,} {c['seconds']:>6.2f} s   {b['max_before'] / 1e9:>5.1f} -> {b['max_after'] / 1e9:.1f} GB"
             f"  {b['gap_percent']:>6.3f} %  {b['changes']:>8,} {b['seconds']:>6.2f} s"
         )
 

@@ -164,7 +164,7 @@ def _mixed(seed: int, options: argparse.Namespace) -> list[object]:
         f"seed {seed}: {len(case.state.brokers):,} brokers, {len(case.state.partitions):,} partitions",
         _over(made),
         made.bound_method,
-        sum(r["after"]["outside"] for r in made.summary["resources"]),
+        sum(r["after"]["out_of_range"] for r in made.summary["resources"]),
         ", ".join(sorted({o.code for o in made.obstacles} - {"band"})) or "none",
         broken,
         f"{found['replica_moves']:,}",

@@ -77,7 +77,7 @@ def make_plans() -> None:
     for state, intent in plans():
         plan(state, intent)
     state = cluster(5, brokers=7, partitions=160, racks=3, room=400 * GIB)
-    rules = (TopicRule(topics="t0", most_per_broker=20), TopicRule(topics="t1", spread_evenly=True))
+    rules = (TopicRule(topics="t0", max_per_broker=20), TopicRule(topics="t1", spread_evenly=True))
     plan(state, Balance(), policy=PlannerPolicy(topic_rules=rules))
     sizes = Loads.from_state(state)
     rate = sizes.size_bytes >> 10

@@ -26,7 +26,7 @@ SETTINGS: Final[dict[str, Any]] = {
     },
     "leaders": {"check_interval_s": 5, "with_controller_rebalance": "act"},
     "caution": {"membership_cool_down_s": 5, "down_broker_grace_s": 30},
-    "repair": {"max_brokers_share": 0.5},
+    "repair": {"max_brokers_fraction": 0.5},
     "actions": {
         "replica_list_changes": {"cool_down_s": 1},
         "moves": {"cool_down_s": 1, "per_day": 100_000},

@@ -389,7 +389,7 @@ MB = 1_000_000
     [
         (ExecutionPolicy(throttle=MB), MB),
         (ExecutionPolicy(), ExecutionPolicy().auto_start_bytes_per_s),
-        (ExecutionPolicy(auto_ceiling_bytes_per_s=4 * MB), 4 * MB),
+        (ExecutionPolicy(auto_max_bytes_per_s=4 * MB), 4 * MB),
         (ExecutionPolicy(throttle="none"), None),
     ],
 )

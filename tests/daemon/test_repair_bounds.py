@@ -28,7 +28,7 @@ from ballast.sim.world import SimWorld
 
 AUTO = DaemonPolicy(mode=Mode.AUTO)
 RACKS = ("a", "b", "c")
-FREE = RepairPolicy(whole_racks=True, max_racks=9, max_brokers_share=1, max_bytes=None)
+FREE = RepairPolicy(whole_racks=True, max_racks=9, max_brokers_fraction=1, max_bytes=None)
 
 
 def cluster(clock: SimClock, brokers: int, width: int, policy: DaemonPolicy = AUTO) -> tuple[SimWorld, Rig]:
@@ -109,11 +109,11 @@ def test_one_broker_is_rebuilt_by_itself_within_its_rack(clock: SimClock) -> Non
 @pytest.mark.parametrize(
     ("gone", "repair", "code"),
     [
-        ((1, 5), RepairPolicy(max_brokers_share=0.5), "racks"),
+        ((1, 5), RepairPolicy(max_brokers_fraction=0.5), "racks"),
         ((1, 4), RepairPolicy(max_racks=2), "brokers"),
         ((1,), RepairPolicy(max_bytes=1), "bytes"),
         # Of some partitions every replica is on these: no broker tells their size.
-        ((1, 2), RepairPolicy(max_brokers_share=0.5, max_racks=2), "bytes"),
+        ((1, 2), RepairPolicy(max_brokers_fraction=0.5, max_racks=2), "bytes"),
     ],
 )
 def test_each_bound_makes_it_wait(clock: SimClock, gone: tuple[int, ...], repair: RepairPolicy, code: str) -> None:

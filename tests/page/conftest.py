@@ -262,9 +262,9 @@ def a_plan(*, pending_approval: bool = True) -> PlanView:
         reasons=(("disk", 9), ("replicas", 3)),
         resources=(
             {"name": "disk", "label": "disk", "unit": "bytes", "band": 0.1, "range": 0.1, "idle": 0.0, "shares_change": False,
-             "before": {"least": 0.81, "most": 1.24, "outside": 3}, "after": {"least": 0.95, "most": 1.06, "outside": 0}},
+             "before": {"minimum": 0.81, "maximum": 1.24, "outOfRange": 3}, "after": {"minimum": 0.95, "maximum": 1.06, "outOfRange": 0}},
             {"name": "preferred-leaders", "label": "preferred leaders", "unit": "", "band": 0.1, "range": 0.1, "idle": 0.0,
-             "shares_change": False, "before": {"least": 0.7, "most": 1.3, "outside": 2}, "after": {"least": 0.98, "most": 1.02, "outside": 0}},
+             "shares_change": False, "before": {"minimum": 0.7, "maximum": 1.3, "outOfRange": 2}, "after": {"minimum": 0.98, "maximum": 1.02, "outOfRange": 0}},
         ),
         examples=tuple(move(n, "planned", 0) for n in range(12)),
     )  # fmt: skip

@@ -533,7 +533,7 @@ def test_a_plan_shows_why_how_long_and_each_broker_before_and_after(show: Show, 
     expect(card).to_contain_text("at 8.0 MiB/s into each broker, the first rate of the automatic throttle")
     expect(card.locator("figure.compare")).to_have_count(len(plan.resources))
     expect(card.locator("figure.compare").first.locator(".pair")).to_have_count(6)
-    before = {r["label"]: r["before"]["outside"] for r in plan.resources}
+    before = {r["label"]: r["before"]["out_of_range"] for r in plan.resources}
     for label, count in before.items():
         tab = page.locator(f"#resources [data-resource='{label}']")
         expect(tab).to_have_text(f"{label} {count} out" if count else label)
@@ -553,7 +553,7 @@ def test_a_plan_that_changes_shares_counts_now_as_the_tabs_do(show: Show, open_p
     page = open_page(url)
     card = page.get_by_role("article")
     for r in plan.resources:
-        count = r["before"]["outside"]
+        count = r["before"]["out_of_range"]
         tab = page.locator(f"#resources [data-resource='{r['label']}']")
         expect(tab).to_have_text(f"{r['label']} {count} out" if count else r["label"])
     expect(card.locator(".legend")).to_contain_text("before of that of now")

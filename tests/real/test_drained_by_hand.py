@@ -75,7 +75,7 @@ def test_no_command_fills_a_drained_broker_until_its_drain_is_ended(at: Scene) -
     proposal = at.finish("reassign", "--generate", "--topics-to-move-json-file", topics, "--broker-list", "1,2,3")
     (proposed,) = json.loads(proposal.splitlines()[-1])["partitions"]
     assert DRAINED not in proposed["replicas"]
-    balance = json.loads(at.finish("plan", "leaders", "--least", "counts", "--topics", HOME, "--output", "json"))
+    balance = json.loads(at.finish("plan", "leaders", "--minimize", "counts", "--topics", HOME, "--output", "json"))
     assert [m["new"] for m in balance["moves"]] == [[1, DRAINED]]
     made = at.finish(
         "topics", "create", "drained-new", "--partitions", "6", "--replication-factor", "2", "--yes", "--output", "json"

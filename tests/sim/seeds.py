@@ -131,7 +131,7 @@ def _policy(random: Random) -> ExecutionPolicy:
         measure_s=random.choice([0.0, 2.0]),
         stall_after_s=random.choice([20.0, 60.0]),
         cancel_stalled_after_s=random.choice([None, 30.0]),
-        stall_minimum_s=random.choice([20.0, 300.0]),
+        stall_min_s=random.choice([20.0, 300.0]),
         # After the quiet has come every run must end by itself, refused moves included.
         guard_timeout_s=600.0,
         keep_existing_rates=random.random() < 0.2,

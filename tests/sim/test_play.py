@@ -59,8 +59,8 @@ def test_time_and_peaks_are_those_of_arithmetic() -> None:
     assert out.status == "done"
     assert out.moves_ended == len(made.moves)
     assert out.bytes_copied == pytest.approx(made.bytes_moved)
-    assert out.least_seconds == pytest.approx(made.bytes_moved / (10 * MB))
-    assert out.least_seconds <= out.seconds <= 1.15 * out.least_seconds + 10
+    assert out.min_seconds == pytest.approx(made.bytes_moved / (10 * MB))
+    assert out.min_seconds <= out.seconds <= 1.15 * out.min_seconds + 10
     new = next(b for b in out.brokers if b.broker == 4)
     # A gigabyte of each disk is taken by something else, which stays.
     assert new.disk_before == pytest.approx(1000 * MB)
@@ -122,7 +122,7 @@ def test_a_broker_that_fails_and_stays_down_leaves_the_run_waiting() -> None:
     out, made = played(BrokerFailure(brokers=frozenset({4})), replace(SLOW, moves_in_per_broker=1))
     assert out.status == "waiting"
     assert out.failed_at_s is not None
-    assert 0.4 * out.least_seconds < out.failed_at_s < 0.7 * out.least_seconds
+    assert 0.4 * out.min_seconds < out.failed_at_s < 0.7 * out.min_seconds
     assert 0 < out.moves_ended < len(made.moves)
     assert out.worst is not None
     assert out.after is not None
@@ -135,7 +135,7 @@ def test_a_broker_that_comes_back_lets_the_run_end() -> None:
     out, _ = played(BrokerFailure(brokers=frozenset({4}), at_s=10.0, restart_after_s=60.0))
     assert out.status == "done"
     assert out.failed_at_s == pytest.approx(10.0, abs=1.0)
-    assert out.seconds > out.least_seconds + 30
+    assert out.seconds > out.min_seconds + 30
     assert out.after is not None
     assert len(out.after.under_replicated) == 0
 

@@ -83,7 +83,7 @@ def _policy(random: Random) -> ExecutionPolicy:
         moves_in_cluster=random.choice([2, 200]),
         one_batch_at_a_time=random.random() < 0.2,
         measure_s=0.0,
-        disk_reserve_share=RESERVE,
+        disk_reserve_fraction=RESERVE,
         guard_timeout_s=600.0,
     )
 

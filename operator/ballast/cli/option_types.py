@@ -27,8 +27,8 @@ class Time(click.ParamType[float]):
 
     name = "time"
 
-    def __init__(self, *, least: float = 0.0, positive: bool = False) -> None:
-        self.least = least
+    def __init__(self, *, minimum: float = 0.0, positive: bool = False) -> None:
+        self.minimum = minimum
         self.positive = positive
         """Zero is refused as well."""
 
@@ -44,9 +44,11 @@ class Time(click.ParamType[float]):
             seconds = seconds_of(str(value))
         except ValueError as wrong:
             self.fail(str(wrong), param, ctx)
-        if seconds < self.least or (self.positive and seconds == 0):
+        if seconds < self.minimum or (self.positive and seconds == 0):
             self.fail(
-                f"{value} is too short: give {f'{self.least:g}s or more' if self.least else 'more than 0'}.", param, ctx
+                f"{value} is too short: give {f'{self.minimum:g}s or more' if self.minimum else 'more than 0'}.",
+                param,
+                ctx,
             )
         return seconds
 

@@ -98,7 +98,7 @@ COMMANDS: Final[dict[str, Entry]] = {
             ),
             "leaders": (
                 "ballast plan leaders --save plan.json",
-                "ballast plan leaders --least counts",
+                "ballast plan leaders --minimize counts",
             ),
             "demote": ("ballast plan demote 4 --save plan.json",),
             "decommission": ("ballast plan decommission 4 5 --save plan.json",),

@@ -147,7 +147,7 @@ _EXECUTION_OPTIONS: Final[dict[str, Mapping[str, Any]]] = {
     "--bytes-at-once": {"type": Rate(), "metavar": "BYTES", "help": "Maximum bytes that are copied at a time."},
     "--one-batch": {"is_flag": True, "help": "Start the next moves only when all before have ended."},
     "--cancel-stalled-after": {
-        "type": Time(least=1),
+        "type": Time(minimum=1),
         "help": "Cancel a move that is stalled for this long; without it, it is reported and waited for.",
     },
     "--guard-timeout": {

@@ -200,8 +200,8 @@ class RepairPolicy:
     for `ballast plan evacuate`."""
     max_racks: Annotated[int, Ge(0)] = 1
     """Maximum number of racks with brokers that are down or have a failed log dir. Beyond it a repair waits for approval."""
-    max_brokers_share: Annotated[float, Interval(gt=0, le=1)] = 0.1
-    """Maximum share of the brokers that are down or have a failed log dir, as a fraction; those within `caution.down_broker_grace_s` count.
+    max_brokers_fraction: Annotated[float, Interval(gt=0, le=1)] = 0.1
+    """Maximum fraction of the brokers that are down or have a failed log dir; those within `caution.down_broker_grace_s` count.
     Beyond it a repair waits for approval. One broker is always allowed."""
     max_bytes: Annotated[int, Gt(0)] | None = 1 << 40
     """Maximum number of bytes that one repair copies without approval; the default is 1 TiB. Empty: no limit."""

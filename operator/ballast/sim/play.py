@@ -87,7 +87,7 @@ class Playback:
     status: str = "done"
     """As of a run (``done``, ``incomplete``, ``refused``, ``cancelled``), or ``waiting``: it would wait for a person or another process."""
     seconds: float = 0.0
-    least_seconds: float = 0.0
+    min_seconds: float = 0.0
     """What the busiest link needs for its bytes alone."""
     moves: int = 0
     moves_ended: int = 0
@@ -153,7 +153,7 @@ class _Player:
             topic_ids=plan.topic_ids,
         )
         self.cluster = SimCluster(self.world, api=state.api & {"reassign", "reassign-v1"} or frozenset({"reassign"}))
-        self.out = Playback(moves=len(plan.moves), least_seconds=self.least_s)
+        self.out = Playback(moves=len(plan.moves), min_seconds=self.least_s)
         self.out.assumptions = _assumptions(state, loads, nic_bytes_per_s, focus)
         self.meter = _Meter(state, loads, self.world)
         self.heard: Counter[str] = Counter()

@@ -117,8 +117,8 @@ def test_a_time_may_have_a_least() -> None:
     with pytest.raises(click.BadParameter, match="more than 0"):
         Time(positive=True).convert("0", None, None)
     with pytest.raises(click.BadParameter, match="1s or more"):
-        Time(least=1).convert("0.5s", None, None)
-    assert Time(least=1).convert("1", None, None) == 1.0
+        Time(minimum=1).convert("0.5s", None, None)
+    assert Time(minimum=1).convert("1", None, None) == 1.0
 
 
 @pytest.mark.parametrize(

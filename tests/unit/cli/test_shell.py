@@ -60,7 +60,7 @@ def test_a_folder_that_takes_nothing_is_a_sentence(tmp_path: Path) -> None:
 def test_text_is_never_taken_for_a_request() -> None:
     """Nor a backslash for an escape, nor a hyphen for a soft one."""
     assert roff(".nf") == r"\&.nf"
-    assert roff(r"a\b --least") == r"a\eb \-\-least"
+    assert roff(r"a\b --minimize") == r"a\eb \-\-minimize"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def _report(state: ClusterState, output: str) -> int:
             [t.topic, human_count(t.partitions), human_count(t.most), str(t.on), human_count(t.least_possible)]
             for t in skew.topics[:SHOWN_TOPICS]
         ]
-        titles = [Column("TOPIC", "left"), Column("PARTITIONS"), Column("MOST"), Column("ON BROKER"), Column("IDEAL")]
+        titles = [Column("TOPIC", "left"), Column("PARTITIONS"), Column("MAX"), Column("ON BROKER"), Column("IDEAL")]
         screen.print(render_table(titles, topic_rows, screen.width))
         left = [t.topic for t in skew.topics[SHOWN_TOPICS:]]
         if left:
@@ -76,7 +76,7 @@ def _document(state: ClusterState, skew: Skew, drift: LeaderImbalance) -> docume
         ],
         racks=[documents.RackShare(**_share(s), rack=s.name) for s in skew.racks],
         topics=[
-            documents.TopicSkew(topic=t.topic, partitions=t.partitions, most=t.most, on=t.on, ideal=t.least_possible)
+            documents.TopicSkew(topic=t.topic, partitions=t.partitions, maximum=t.most, on=t.on, ideal=t.least_possible)
             for t in skew.topics
         ],
         unknown_sizes=skew.unknown_sizes,

@@ -40,7 +40,7 @@ expect lost=0 moving=0 throttles_unchanged steady
 @click.option("--anonymise", is_flag=True, help="Replace the names of topics, racks, folders and the cluster.")
 @click.option(
     "--measure",
-    type=Time(least=1),
+    type=Time(minimum=1),
     help="Measure log growth for this long, so that plans and simulations know what producers write.",
 )
 @click.option(

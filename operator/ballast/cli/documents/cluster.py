@@ -265,9 +265,9 @@ class ListedTopic(Part):
     deleting: bool
     min_isr: Known
     partitions: int
-    least_replication_factor: Known
+    min_replication_factor: Known
     """The smallest of its partitions, replicas being added left out; null without partitions."""
-    largest_replication_factor: Known
+    max_replication_factor: Known
     replica_bytes: Known
     """All replicas, without those counted in ``replicasOfUnknownSize``; null when no size is known."""
     replicas_of_unknown_size: int
@@ -335,7 +335,7 @@ class TopicSkew(Part):
 
     topic: str
     partitions: int
-    most: int
+    maximum: int
     """The largest number on one broker."""
     on: int
     """That broker's id, the lowest of equals."""

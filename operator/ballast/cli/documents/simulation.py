@@ -53,7 +53,7 @@ class Simulation(Document):
     status: str
     """A run's (``done``, ``incomplete``, ``cancelled``, ``refused``), or ``waiting`` for a run that would still wait for an operator."""
     seconds: Seconds
-    least_seconds: Seconds
+    min_seconds: Seconds
     """What the busiest link needs for its bytes alone."""
     moves: int
     moves_ended: int

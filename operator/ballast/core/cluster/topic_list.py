@@ -16,9 +16,9 @@ class TopicFigures:
 
     topic: Topic
     partitions: int
-    least_replicas: int
+    min_replicas: int
     """The smallest replication factor of its partitions, replicas being added left out; ``UNKNOWN`` without partitions."""
-    most_replicas: int
+    max_replicas: int
     replica_bytes: int
     """All its replicas, those of unknown size left out; ``UNKNOWN`` when no size is known."""
     unknown_sizes: int
@@ -54,8 +54,8 @@ def list_topics(state: ClusterState) -> tuple[TopicFigures, ...]:
         TopicFigures(
             topic=topic,
             partitions=int(in_all[i]),
-            least_replicas=int(least[i]) if in_all[i] else UNKNOWN,
-            most_replicas=int(most[i]),
+            min_replicas=int(least[i]) if in_all[i] else UNKNOWN,
+            max_replicas=int(most[i]),
             replica_bytes=int(sizes[i]) if sized[i] else UNKNOWN,
             unknown_sizes=int(unsized[i]),
             under_replicated=int(behind[i]),

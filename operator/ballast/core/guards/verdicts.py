@@ -109,7 +109,7 @@ TEMPLATES: Final[Mapping[str, Template]] = {
         "{lack}; that throttle is that of foreign reassignments.", "It waits until they have ended."
     ),
     "throttle-too-low/headroom": Template(
-        "{lack}, and auto may give broker {lack.broker} at most {most_bytes_per_s:bytes}/s.",
+        "{lack}, and auto may give broker {lack.broker} at most {max_bytes_per_s:bytes}/s.",
         "Wait for lower traffic, or give a rate with --throttle.",
     ),
 }

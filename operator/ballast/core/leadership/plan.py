@@ -38,7 +38,7 @@ class LeaderBalance:
     """Partitions that weigh nothing since no broker said their size; 0 for counts."""
 
     @property
-    def most_before(self) -> int:
+    def max_before(self) -> int:
         """The most that any broker leads now, by the measure."""
         return int(self.before.max(initial=0))
 
@@ -77,7 +77,7 @@ def leader_plan(state: ClusterState, balance: LeaderBalance, *, created_at_ms: i
     if balance.unknown_sizes:
         assumptions = (f"{balance.unknown_sizes} partitions count as empty, since no broker said their size",)
     made = Plan(
-        intent=f"leaders --least {balance.measure}",
+        intent=f"leaders --minimize {balance.measure}",
         purpose=Purpose("leaders"),
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
@@ -97,8 +97,8 @@ def _summary(balance: LeaderBalance) -> dict[str, Any]:
     loads = zip(balance.brokers.tolist(), balance.before.tolist(), balance.found.load.tolist(), strict=True)
     return {
         "measure": balance.measure,
-        "most_before": balance.most_before,
-        "most_after": balance.found.maximum,
+        "max_before": balance.max_before,
+        "max_after": balance.found.maximum,
         "bound": balance.found.bound,
         "gap": balance.found.gap,
         "brokers": [{"broker": b, "before": before, "after": after} for b, before, after in loads],

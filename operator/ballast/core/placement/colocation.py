@@ -20,8 +20,8 @@ class Colocation:
     partitions: int
     different_sets: int
     """Different sets of brokers that hold a partition."""
-    preferred_leaders_least: int
-    preferred_leaders_most: int
+    preferred_leaders_min: int
+    preferred_leaders_max: int
     """Preferred leaders of a broker."""
     max_leaders_taken_over: int
     """Most leaderships that one broker takes over when another one is lost."""
@@ -53,8 +53,8 @@ def colocation(lists: Collection[Sequence[int]], brokers: Collection[int]) -> Co
     return Colocation(
         partitions=len(lists),
         different_sets=len({frozenset(m) for m in lists}),
-        preferred_leaders_least=min(led, default=0),
-        preferred_leaders_most=max(led, default=0),
+        preferred_leaders_min=min(led, default=0),
+        preferred_leaders_max=max(led, default=0),
         max_leaders_taken_over=max(next_leaders.values(), default=0),
         min_brokers_taking_over=min(new_leaders_of.values(), default=0),
         max_partitions_shared_by_pair=max(pairs.values(), default=0),

@@ -51,10 +51,10 @@ class Spread(TypedDict):
     """Over the brokers that share a resource."""
 
     __pydantic_config__ = STYLE  # type: ignore[misc]
-    least: float
+    minimum: float
     """Load of the least loaded broker over its fair share."""
-    most: float
-    outside: int
+    maximum: float
+    out_of_range: int
     """Brokers out of range."""
 
 
@@ -98,8 +98,8 @@ class Colocation(TypedDict):
     __pydantic_config__ = STYLE  # type: ignore[misc]
     partitions: int
     different_sets: int
-    preferred_leaders_least: int
-    preferred_leaders_most: int
+    preferred_leaders_min: int
+    preferred_leaders_max: int
     max_leaders_taken_over: int
     min_brokers_taking_over: int
     max_partitions_shared_by_pair: int
@@ -137,16 +137,16 @@ class LeadSummary(TypedDict):
 
 
 class LeaderBalance(TypedDict):
-    """The least possible maximum that a broker leads (``ballast plan leaders --least``)."""
+    """The least possible maximum that a broker leads (``ballast plan leaders --minimize``)."""
 
     __pydantic_config__ = STYLE  # type: ignore[misc]
     measure: Annotated[str, OneOf("counts", "bytes")]
-    most_before: int
-    most_after: int
+    max_before: int
+    max_after: int
     bound: float
     """No replica list changes reach less; counts reach it."""
     gap: float
-    """How far ``mostAfter`` is above the bound, as a part of it."""
+    """How far ``maxAfter`` is above the bound, as a part of it."""
     brokers: list[LeadSummary]
     unknown_sizes: int
     """Partitions that count as empty."""

@@ -51,7 +51,7 @@ class PlannerPolicy:
     """Bytes by which a broker may always differ from its share of disk after a plan, whatever `balance.band` says: on a nearly empty
     cluster nothing is worth moving. Before the next plan it is this times `balance.trigger` / `balance.band`, at most twice."""
     disk_limit: float = 0.90
-    """Maximum share of a broker's disk that a plan fills, as a fraction; replicas that arrive and those that have not left yet both
+    """Maximum fraction of a broker's disk that a plan fills; replicas that arrive and those that have not left yet both
     count."""
     at_once: bool = field(default=False, metadata={"command_only": True})
     """All moves fit beside each other, for a tool that starts them together; otherwise some may wait for room that others free."""

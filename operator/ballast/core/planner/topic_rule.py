@@ -28,7 +28,7 @@ class TopicRule:
     leader_racks: frozenset[str] | None = None
     """The only racks whose brokers may be preferred leaders of these topics, beside `leader_brokers`. Not set: every rack, unless
     `leader_brokers` is set."""
-    most_per_broker: int | None = None
+    max_per_broker: int | None = None
     """Maximum number of replicas of each of these topics that one broker holds. Empty: no limit."""
     spread_evenly: bool = False
     """True spreads the replicas of each topic evenly over the brokers that may hold it: none holds more than their average, rounded up."""
@@ -41,9 +41,9 @@ class TopicRule:
 
     def __post_init__(self) -> None:
         check_regex(self.topics, "a topic rule")
-        if self.most_per_broker is not None and self.most_per_broker < 1:
+        if self.max_per_broker is not None and self.max_per_broker < 1:
             raise UsageError(
-                f"The rule for topics {self.topics!r} says most_per_broker {self.most_per_broker}: it should be at least 1.",
+                f"The rule for topics {self.topics!r} says max_per_broker {self.max_per_broker}: it should be at least 1.",
                 hint="To keep topics off brokers, use not_brokers.",
             )
         if self.brokers is not None and not self.brokers - self.not_brokers:
@@ -72,7 +72,7 @@ class TopicRule:
     @property
     def beyond_kafka(self) -> bool:
         """Does it ask for what Kafka's own placement knows nothing of?"""
-        named = self.leader_brokers is not None or self.leader_racks is not None or self.most_per_broker is not None
+        named = self.leader_brokers is not None or self.leader_racks is not None or self.max_per_broker is not None
         return named or self.spread_evenly or self.ignore_racks
 
     def allows_leader(self, broker: int, rack: str | None) -> bool:

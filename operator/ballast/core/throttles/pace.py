@@ -5,7 +5,7 @@ Four facts may be known, and the start is the largest that they allow, within th
 - a stated network: half of what all other traffic leaves of it, which is also the most that a broker is given;
 - traffic: half of what the broker carries already in its busier direction, since it is seen to carry that;
 - a small part of the run: a broker that is done within seconds at a moderate rate starts at that rate;
-- nothing: a cautious floor.
+- nothing: a cautious rate.
 
 What producers write to a moving partition is the least that any of them may be: a copy below it never ends.
 """
@@ -32,7 +32,7 @@ class Basis(StrEnum):
     CAUTIOUS = "cautious"
     PRODUCERS = "producers"
     """Raised to what producers write to the partitions that it copies."""
-    CEILING = "ceiling"
+    MAXIMUM = "maximum"
     """Lowered to the most that ``auto`` gives it."""
 
 
@@ -60,8 +60,8 @@ class Known:
 class Bounds:
     """The figures that ``auto`` goes by, in bytes/s and bytes."""
 
-    floor: int
-    ceiling: int
+    minimum: int
+    maximum: int
     cautious: int
     small_rate: int
     small_bytes: int
@@ -78,9 +78,9 @@ def start(known: Known, bounds: Bounds) -> Start:
     if known.copies is not None and known.copies <= bounds.small_bytes:
         choices.append(Start(bounds.small_rate, Basis.SMALL))
     best = max(choices, key=lambda s: s.bytes_per_s)
-    if best.bytes_per_s < bounds.floor:
-        return Start(bounds.floor, Basis.CAUTIOUS)
-    return best if best.bytes_per_s <= bounds.ceiling else Start(bounds.ceiling, Basis.CEILING)
+    if best.bytes_per_s < bounds.minimum:
+        return Start(bounds.minimum, Basis.CAUTIOUS)
+    return best if best.bytes_per_s <= bounds.maximum else Start(bounds.maximum, Basis.MAXIMUM)
 
 
 def least(inbound_bytes_per_s: float) -> int:

@@ -288,13 +288,13 @@ def shortfall(move: Move, leader: int, inbound_bytes_per_s: float, rates: Mappin
     return None
 
 
-def follow(rate: int, *, used_bytes_per_s: float, bystanders_suffer: bool, floor: int, ceiling: int) -> int:
+def follow(rate: int, *, used_bytes_per_s: float, bystanders_suffer: bool, minimum: int, maximum: int) -> int:
     """The next ``auto`` rate: halve when bystanders suffer, grow by a quarter while the moves use what they have.
 
     An unused rate is left alone: raising it would speed nothing up, and lowering it would only slow the next move down.
     """
     if bystanders_suffer:
-        return max(floor, rate // 2)
+        return max(minimum, rate // 2)
     if used_bytes_per_s >= 0.7 * rate:
-        return min(ceiling, rate + max(rate // 4, 1))
-    return max(floor, min(rate, ceiling))
+        return min(maximum, rate + max(rate // 4, 1))
+    return max(minimum, min(rate, maximum))

@@ -275,7 +275,7 @@ def _figures(made: Plan, lost: frozenset[TopicPartition]) -> dict[str, Any]:
     resources = {r["name"]: r for r in made.summary.get("resources", [])}
 
     def most(name: str, when: str) -> float | None:
-        return float(resources[name][when]["most"]) if name in resources else None
+        return float(resources[name][when]["maximum"]) if name in resources else None
 
     copied = [m for m in made.moves if m.name not in lost]
     return {

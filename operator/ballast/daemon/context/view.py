@@ -179,7 +179,7 @@ class PlanView:
     reasons: tuple[tuple[str, int], ...] = ()
     """Codes, with the number of moves or elections for each: a resource that is out of range, or what a move is for."""
     resources: tuple[Mapping[str, Any], ...] = ()
-    """Per resource: name, label, unit, band, and least, most and outside before and after, as shares of the fair one."""
+    """Per resource: name, label, unit, band, and minimum, maximum and out_of_range before and after, as shares of the fair one."""
     brokers: tuple[Mapping[str, Any], ...] = ()
     """Per broker: its loads before and after, and the range of each resource."""
     replica_list_changes: int = 0

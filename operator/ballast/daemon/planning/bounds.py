@@ -23,7 +23,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "unknown-rack": "the rack of {brokers:brokers} is not known",
     "whole-rack": "no broker of rack {racks:names} is up (repair.whole_racks is false), and it may return",
     "racks": "brokers are down or have a failed log dir in {count} racks ({racks:names}; repair.max_racks is {most})",
-    "brokers": "{count} of {known} brokers are down or have a failed log dir (repair.max_brokers_share is {share:g})",
+    "brokers": "{count} of {known} brokers are down or have a failed log dir (repair.max_brokers_fraction is {share:g})",
     "bytes": "it copies {total} (repair.max_bytes is {most:bytes})",
     "unknown-bytes": (
         "how much it copies is not known, as the size of {unknown:partitions} is not (repair.max_bytes is {most:bytes})"
@@ -83,9 +83,9 @@ def _racks(policy: RepairPolicy, state: ClusterState, gone: Collection[int]) -> 
 
 def _brokers(policy: RepairPolicy, state: ClusterState, gone: Collection[int]) -> Iterator[Objection]:
     known = len({b.id for b in state.brokers} | set(gone))
-    most = max(1, int(policy.max_brokers_share * known))
+    most = max(1, int(policy.max_brokers_fraction * known))
     if len(gone) > most:
-        share = policy.max_brokers_share
+        share = policy.max_brokers_fraction
         yield Objection("brokers", {"count": len(gone), "known": known, "share": share})
 
 

@@ -17,7 +17,7 @@ from ballast.core.throttles.pace import Basis, least
 from ballast.core.wording import human_brokers, human_bytes, human_time
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Run, new_run
-from ballast.executor.machine.scheduling.speeds import ceiling, measure_traffic, start_rate
+from ballast.executor.machine.scheduling.speeds import max_rate, measure_traffic, start_rate
 
 UNTHROTTLED: Final = (
     "No throttle: copies take all that disks and network give. To limit them: --throttle auto, or --throttle 50MB."
@@ -103,7 +103,7 @@ class Pace:
                 f"little to copy, {human_bytes(copies)} at most on one broker; up to {human_bytes(self.small_bytes)} counts as little"
             ),
             Basis.PRODUCERS: f"raised: producers write {human_bytes(figure)}/s to what it copies",
-            Basis.CEILING: "the most that auto gives it",
+            Basis.MAXIMUM: "the most that auto gives it",
             Basis.CAUTIOUS: "little known of the network: a cautious start",
         }[basis]
 
@@ -144,7 +144,7 @@ def _broker_pace(run: Run, broker: int, copies: int, written: float) -> BrokerPa
     wanted = least(written)
     follows = run.policy.follows(broker)
     if wanted > begins.bytes_per_s and (follows or run.policy.raise_throttle):
-        rate = min(wanted, ceiling(run, broker)) if follows else wanted
+        rate = min(wanted, max_rate(run, broker)) if follows else wanted
         return BrokerPace(broker, rate, Basis.PRODUCERS, copies, written)
     known = {Basis.NETWORK: run.headroom.get(broker), Basis.TRAFFIC: run.traffic.get(broker)}.get(begins.basis)
     return BrokerPace(broker, begins.bytes_per_s, begins.basis, copies, known)

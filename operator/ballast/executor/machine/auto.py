@@ -18,7 +18,7 @@ from ballast.core.guards import unhealthy_partitions
 from ballast.core.throttles import follow
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.run import AutoReading, Now, Run
-from ballast.executor.machine.scheduling.speeds import broker_rates, ceiling, floor, measure_traffic, needed_rates
+from ballast.executor.machine.scheduling.speeds import broker_rates, max_rate, measure_traffic, min_rate, needed_rates
 from ballast.executor.machine.stages import InFlight
 
 LAG_GROWTH: Final = 2_000
@@ -53,8 +53,8 @@ def _destinations(run: Run, last: AutoReading, reading: AutoReading, *, suffer: 
             now_at[broker],
             used_bytes_per_s=max(0, arrived - last.arrived.get(broker, arrived)) / (reading.at_s - last.at_s),
             bystanders_suffer=suffer,
-            floor=floor(run, broker),
-            ceiling=ceiling(run, broker),
+            minimum=min_rate(run, broker),
+            maximum=max_rate(run, broker),
         )
     return out
 
@@ -65,7 +65,7 @@ def _sources(run: Run, rates: dict[int, int], reading: AutoReading) -> dict[int,
     if top is None:
         return {}
     sources = {b for m in run.moves_in(InFlight) if m.move.adding for b in m.move.old}
-    return {b: min(top, ceiling(run, b)) for b in sources - reading.arrived.keys() if run.policy.follows(b)}
+    return {b: min(top, max_rate(run, b)) for b in sources - reading.arrived.keys() if run.policy.follows(b)}
 
 
 def _arrived_bytes(run: Run) -> dict[int, int]:

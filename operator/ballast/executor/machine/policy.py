@@ -18,26 +18,26 @@ class ExecutionPolicy:
     throttle: Literal["auto", "none"] | int = "auto"
     """Replication rate of every broker involved, as leader and as follower, in bytes/s. `auto` chooses a start rate for each broker by its
     network, its traffic and the size of its copies, raises the rate by a quarter while copies use 70 % of it, and halves it when other
-    replicas fall out of sync or further behind; it stays between `auto_floor_bytes_per_s` and `auto_ceiling_bytes_per_s`. A number is a
+    replicas fall out of sync or further behind; it stays between `auto_min_bytes_per_s` and `auto_max_bytes_per_s`. A number is a
     fixed rate; `none` copies without a throttle."""
     throttle_per_broker: Mapping[int, int] = field(default_factory=dict)
     """Fixed rates by broker id, in bytes/s; they replace `throttle` on these brokers."""
-    auto_floor_bytes_per_s: int = 1 * MIB
+    auto_min_bytes_per_s: int = 1 * MIB
     """Minimum rate of `throttle: auto` on each broker, in bytes/s."""
-    auto_ceiling_bytes_per_s: int = 1024 * MIB
+    auto_max_bytes_per_s: int = 1024 * MIB
     """Maximum rate of `throttle: auto` on each broker, in bytes/s, unless producers write more to the partitions that it copies."""
     auto_start_bytes_per_s: int = 8 * MIB
     """Minimum start rate of `throttle: auto` where the network is not known (`network_bytes_per_s`). A broker starts at half of the traffic
     that it already carries where that is more."""
-    auto_small_bytes_per_s: int = 32 * MIB
-    """Minimum start rate of `throttle: auto` for a broker whose whole copy takes at most `auto_small_s` at this rate."""
-    auto_small_s: float = 8.0
-    """Maximum time that a broker's whole copy takes at `auto_small_bytes_per_s` for that rate to be its minimum start rate, in seconds."""
+    auto_small_copy_bytes_per_s: int = 32 * MIB
+    """Minimum start rate of `throttle: auto` for a broker whose whole copy takes at most `auto_small_copy_s` at this rate."""
+    auto_small_copy_s: float = 8.0
+    """Maximum time that a broker's whole copy takes at `auto_small_copy_bytes_per_s` for that rate to be its minimum start rate, in seconds."""
     network_bytes_per_s: int | None = None
     """Network capacity of each broker in each direction, in bytes/s. `throttle: auto` starts at half of what other traffic leaves of it
-    (`network_share`), and does not exceed what is left. Empty: the capacity is not known."""
-    network_share: float = 0.8
-    """Maximum share of `network_bytes_per_s` that moves and all other traffic fill together with `throttle: auto`, as a fraction."""
+    (`network_fraction`), and does not exceed what is left. Empty: the capacity is not known."""
+    network_fraction: float = 0.8
+    """Maximum fraction of `network_bytes_per_s` that moves and all other traffic fill together with `throttle: auto`."""
     log_dir_throttle_bytes_per_s: int | None = None
     """Rate of copies between log dirs of one broker, in bytes/s. Empty: the broker's own setting is not changed."""
     raise_throttle: bool = False
@@ -81,12 +81,12 @@ class ExecutionPolicy:
     """How long a submitted move may be absent from the controller's list of reassignments before it counts as not accepted, in seconds."""
     stall_after_s: float = 60.0
     """A move that copied nothing for this long is stalled, in seconds."""
-    stall_minimum_s: float = 300.0
+    stall_min_s: float = 300.0
     """Minimum time for each 10 % of a move's bytes before the move is stalled by `stall_factor`, in seconds, however small it is."""
     stall_factor: float = 4.0
     """A move is stalled when 10 % of its bytes takes more than this multiple of the time expected at its share of the throttle, and more
-    than `stall_minimum_s`."""
-    least_bytes_per_s: int = 1 * MIB
+    than `stall_min_s`."""
+    stall_unthrottled_bytes_per_s: int = 1 * MIB
     """Rate that `stall_factor` expects of a move where no throttle is set, in bytes/s."""
     cancel_stalled_after_s: float | None = None
     """Cancel a move that has been stalled for this long, in seconds: it ends as `timed-out`, and other moves continue. Empty: it is not
@@ -94,8 +94,8 @@ class ExecutionPolicy:
     guard_timeout_s: float | None = None
     """End the run when nothing moves and guards have refused every waiting move for this long, in seconds. Empty: the daemon waits without
     limit, commands wait for 300 s."""
-    disk_reserve_share: float = 0.05
-    """Minimum share of a log dir's total size that stays free when a replica is moved there, as a fraction."""
+    disk_reserve_fraction: float = 0.05
+    """Minimum fraction of a log dir's total size that stays free when a replica is moved there."""
     max_attempts: int = 4
     """Maximum number of submissions (and of elections, and of throttle settings) for each partition before it ends as failed."""
     measure_s: float = 2.0
@@ -127,20 +127,22 @@ class ExecutionPolicy:
                 "A throttle of zero or less would stop replication.",
                 hint="Give bytes per second, auto, or none for no throttle.",
             )
-        if min(self.auto_start_bytes_per_s, self.auto_small_bytes_per_s) < 1 or self.auto_small_s < 0:
+        if min(self.auto_start_bytes_per_s, self.auto_small_copy_bytes_per_s) < 1 or self.auto_small_copy_s < 0:
             raise UsageError(
-                "auto_start_bytes_per_s and auto_small_bytes_per_s are above 0, auto_small_s is not below it."
+                "auto_start_bytes_per_s and auto_small_copy_bytes_per_s are above 0, auto_small_copy_s is not below it."
             )
-        if self.auto_floor_bytes_per_s < 1 or self.auto_floor_bytes_per_s > self.auto_ceiling_bytes_per_s:
-            raise UsageError("auto_floor_bytes_per_s is above 0 and not over auto_ceiling_bytes_per_s.")
-        if (self.network_bytes_per_s is not None and self.network_bytes_per_s <= 0) or not 0 < self.network_share <= 1:
-            raise UsageError("network_bytes_per_s is above 0, and network_share above 0 and at most 1.")
+        if self.auto_min_bytes_per_s < 1 or self.auto_min_bytes_per_s > self.auto_max_bytes_per_s:
+            raise UsageError("auto_min_bytes_per_s is above 0 and not over auto_max_bytes_per_s.")
+        if (
+            self.network_bytes_per_s is not None and self.network_bytes_per_s <= 0
+        ) or not 0 < self.network_fraction <= 1:
+            raise UsageError("network_bytes_per_s is above 0, and network_fraction above 0 and at most 1.")
         counts = (self.moves_in_per_broker, self.moves_out_per_broker, self.moves_in_cluster)
         if min(counts) < 1 or min(self.no_copy_batch, self.election_batch, self.submit_chunk, self.max_attempts) < 1:
             raise UsageError("Batch sizes and limits are at least 1.")
-        if self.stall_minimum_s <= 0 or self.stall_factor < 1 or self.least_bytes_per_s < 1:
+        if self.stall_min_s <= 0 or self.stall_factor < 1 or self.stall_unthrottled_bytes_per_s < 1:
             raise UsageError(
-                "A move's time must be more than nothing: stall_minimum_s and least_bytes_per_s above 0, stall_factor at least 1."
+                "A move's time must be more than nothing: stall_min_s and stall_unthrottled_bytes_per_s above 0, stall_factor at least 1."
             )
 
     @property
@@ -156,7 +158,7 @@ class ExecutionPolicy:
     @property
     def small_bytes(self) -> int:
         """The most that a broker may have to copy for its part of a run to count as small."""
-        return int(self.auto_small_bytes_per_s * self.auto_small_s)
+        return int(self.auto_small_copy_bytes_per_s * self.auto_small_copy_s)
 
     def rate(self, broker: int) -> int | None:
         """The fixed rate of this broker; None where the rate follows the cluster, and where there is no throttle."""

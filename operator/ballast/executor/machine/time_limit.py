@@ -1,8 +1,8 @@
 """How long a move may take: a timeout that follows its bytes and the rate in force, and starts anew with progress.
 
 A move is measured in *legs* of a tenth of its bytes.  For the next leg it has ``policy.stall_factor`` times what the leg
-takes at its share of the throttle, and never less than ``policy.stall_minimum_s``; where no throttle is set it is expected
-to make ``policy.least_bytes_per_s``.  Every leg that is done starts the clock anew, so a large move is not ended for being
+takes at its share of the throttle, and never less than ``policy.stall_min_s``; where no throttle is set it is expected
+to make ``policy.stall_unthrottled_bytes_per_s``.  Every leg that is done starts the clock anew, so a large move is not ended for being
 large and a too slow one is not kept alive by single bytes.  Copies between the log dirs of a broker have their time by the
 same rule and their own rate.  Pure.
 """
@@ -48,7 +48,7 @@ def leg_bytes(m: MoveRun, stage: Copying) -> int:
 
 def share_bytes_per_s(run: Run, m: MoveRun, leader: int) -> float:
     """What this move may be expected to copy: the tightest of its brokers' rates, divided among the moves that share it."""
-    least = float(run.policy.least_bytes_per_s)
+    least = float(run.policy.stall_unthrottled_bytes_per_s)
     if not run.policy.throttled:
         return least
     flying = [o for o in run.moves_in(InFlight) if o.move.adding]
@@ -67,7 +67,7 @@ def dir_share_bytes_per_s(run: Run, m: MoveRun) -> float:
     """
     rate = run.policy.log_dir_throttle_bytes_per_s
     if rate is None:
-        return float(run.policy.least_bytes_per_s)
+        return float(run.policy.stall_unthrottled_bytes_per_s)
     sharing = Counter(b for o in run.moves_in(Relocating) for b in o.move.named_dirs)
     return rate / max((sharing[b] for b in m.move.named_dirs), default=1)
 
@@ -82,7 +82,7 @@ def _share(run: Run, m: MoveRun, leader: int) -> tuple[float, bool]:
 def allowed_s(run: Run, m: MoveRun, stage: Copying, leader: int) -> float:
     """Seconds that the next leg may take."""
     due = run.policy.stall_factor * leg_bytes(m, stage) / _share(run, m, leader)[0]
-    return max(run.policy.stall_minimum_s, due)
+    return max(run.policy.stall_min_s, due)
 
 
 def mark(m: MoveRun, stage: StageT, now: Now, *, anew: bool = False) -> StageT:
@@ -97,7 +97,7 @@ def mark(m: MoveRun, stage: StageT, now: Now, *, anew: bool = False) -> StageT:
 def overdue(run: Run, m: MoveRun, stage: Copying, leader: int, now: Now) -> MoveNote | None:
     """Why this move is over its time, with the arithmetic; None while it is not."""
     passed = now.s - stage.mark_s
-    if passed < run.policy.stall_minimum_s or passed < (allowed := allowed_s(run, m, stage, leader)):
+    if passed < run.policy.stall_min_s or passed < (allowed := allowed_s(run, m, stage, leader)):
         return None
     share, throttled = _share(run, m, leader)
     return note(

@@ -31,7 +31,7 @@ def picture() -> ClusterState:
 def test_figures_of_a_topic() -> None:
     """A replica being added counts neither as a replica nor as one that lags."""
     _, orders, _ = list_topics(picture())
-    assert (orders.partitions, orders.least_replicas, orders.most_replicas) == (3, 2, 3)
+    assert (orders.partitions, orders.min_replicas, orders.max_replicas) == (3, 2, 3)
     assert (orders.replica_bytes, orders.unknown_sizes) == (380, 2)
     assert (orders.under_replicated, orders.offline, orders.moving) == (1, 0, 1)
 
@@ -39,7 +39,7 @@ def test_figures_of_a_topic() -> None:
 def test_what_is_not_known_is_unknown() -> None:
     """No size, no replication factor without a partition; an offline partition is counted as such."""
     empty, _, payments = list_topics(picture())
-    assert (empty.partitions, empty.least_replicas, empty.most_replicas, empty.replica_bytes) == (0, *[UNKNOWN] * 3)
+    assert (empty.partitions, empty.min_replicas, empty.max_replicas, empty.replica_bytes) == (0, *[UNKNOWN] * 3)
     assert (payments.replica_bytes, payments.unknown_sizes) == (UNKNOWN, 1)
     assert (payments.under_replicated, payments.offline) == (1, 1)
 

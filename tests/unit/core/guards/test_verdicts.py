@@ -155,7 +155,7 @@ SAID = (
         f"{LACKS}; that throttle is that of foreign reassignments. It waits until they have ended.",
     ),
     (
-        verdict("throttle-too-low", NAME, cause="headroom", lack=LACK, most_bytes_per_s=2**20),
+        verdict("throttle-too-low", NAME, cause="headroom", lack=LACK, max_bytes_per_s=2**20),
         f"{LACKS}, and auto may give broker 3 at most 1.0 MiB/s. Wait for lower traffic, or give a rate with --throttle.",
     ),
 )
@@ -196,7 +196,7 @@ def test_a_verdict_without_a_sentence_is_a_bug() -> None:
 
 def test_figures_are_printed_by_their_names() -> None:
     """As JSON has them: camelCase, partitions by name, a value as an object of its fields."""
-    low = verdict("throttle-too-low", NAME, cause="headroom", lack=LACK, most_bytes_per_s=1)
+    low = verdict("throttle-too-low", NAME, cause="headroom", lack=LACK, max_bytes_per_s=1)
     document = Refusal(
         code=low.code,
         cause=low.cause,
@@ -214,5 +214,5 @@ def test_figures_are_printed_by_their_names() -> None:
             "rateBytesPerS": 5 * 2**20,
             "neededBytesPerS": 7 * 2**20,
         },
-        "mostBytesPerS": 1,
+        "maxBytesPerS": 1,
     }

@@ -34,7 +34,7 @@ def test_counts_are_balanced_and_leaders_elected() -> None:
     """Six replica list changes, each followed by an election; the plan survives its file."""
     state = cluster()
     found = balance(state, "counts")
-    assert (found.most_before, found.found.maximum) == (9, 3)
+    assert (found.max_before, found.found.maximum) == (9, 3)
     made = leader_plan(state, found, created_at_ms=5)
     assert len(made.moves) == len(made.elections) == 6
     assert {m.name for m in made.moves} == set(made.elections)
@@ -48,7 +48,7 @@ def test_a_plan_says_what_it_does_and_what_for() -> None:
     state = cluster()
     made = leader_plan(state, balance(state, "counts"), created_at_ms=5)
     assert (made.intent, made.cluster_id, made.created_at_ms, made.assumptions) == (
-        "leaders --least counts",
+        "leaders --minimize counts",
         "c",
         5,
         (),
@@ -58,8 +58,8 @@ def test_a_plan_says_what_it_does_and_what_for() -> None:
         "replica_list_changes": 6,
         "leader_balance": {
             "measure": "counts",
-            "most_before": 9,
-            "most_after": 3,
+            "max_before": 9,
+            "max_after": 3,
             "bound": 3,
             "gap": 0.0,
             "brokers": [
@@ -81,7 +81,7 @@ def test_counts_take_no_change_that_lowers_nothing() -> None:
     lists = [(2, 3), (3, 2), (3, 2), (3, 2), (2, 3), (2, 1, 3)]
     state = cluster([PartitionRow("t", i, r[0], r, r) for i, r in enumerate(lists)])
     found = balance(state, "counts")
-    assert (found.most_before, found.found.maximum, found.moves) == (3, 3, ())
+    assert (found.max_before, found.found.maximum, found.moves) == (3, 3, ())
 
 
 def test_excluded_brokers_and_other_topics() -> None:
@@ -98,7 +98,7 @@ def test_excluded_brokers_and_other_topics() -> None:
 def test_bytes_are_balanced_within_the_gap_that_is_stated() -> None:
     """Sizes 1 to 9 over three brokers make 15 each."""
     found = balance(cluster(), "bytes")
-    assert (found.most_before, found.found.maximum, found.found.bound, found.found.gap) == (45, 15, 15, 0)
+    assert (found.max_before, found.found.maximum, found.found.bound, found.found.gap) == (45, 15, 15, 0)
 
 
 def test_elections_only_where_they_can_and_must_be_held() -> None:
@@ -126,7 +126,7 @@ def test_unknown_sizes_are_admitted() -> None:
     """A partition without a size weighs nothing, and the plan says so."""
     state = cluster([PartitionRow("t", 0, 1, (1, 2), (1, 2))])
     found = balance(state, "bytes")
-    assert (found.most_before, found.unknown_sizes) == (0, 1)
+    assert (found.max_before, found.unknown_sizes) == (0, 1)
     assert balance(state, "counts").unknown_sizes == 0
     made = leader_plan(state, found)
     assert made.assumptions == ("1 partitions count as empty, since no broker said their size",)
@@ -149,21 +149,23 @@ def test_the_commands_report_and_balance() -> None:
     (document,) = validated(run.invoke(leaders, ["--output", "json"]).stdout)
     assert [b["partitions"] for b in document["brokers"]] == [9, 0, 0]
     assert document["topics"][0]["ideal"] == 3
-    (made,) = validated(run.invoke(plan, ["leaders", "--least", "counts", "--output", "json"]).stdout)
+    (made,) = validated(run.invoke(plan, ["leaders", "--minimize", "counts", "--output", "json"]).stdout)
     found = made["summary"]["leaderBalance"]
-    assert (found["mostBefore"], found["mostAfter"], found["bound"], found["gap"]) == (9, 3, 3, 0)
-    stock = run.invoke(plan, ["leaders", "--least", "bytes", "--format", "kafka"]).stdout
+    assert (found["maxBefore"], found["maxAfter"], found["bound"], found["gap"]) == (9, 3, 3, 0)
+    stock = run.invoke(plan, ["leaders", "--minimize", "bytes", "--format", "kafka"]).stdout
     assert {len(e.replicas) for e in parse_reassignment(stock)} == {3}
-    drawn = run.invoke(plan, ["leaders", "--least", "counts", "--check"], standalone_mode=False)
+    drawn = run.invoke(plan, ["leaders", "--minimize", "counts", "--check"], standalone_mode=False)
     assert drawn.return_value == EXIT_PENDING
     assert "6 replica list changes (no data copied), 6 preferred leader elections" in drawn.stdout
     assert "The least possible maximum" in drawn.stdout
     already_balanced = run.invoke(
-        plan, ["leaders", "--least", "counts", "--topics", "none", "--check"], standalone_mode=False
+        plan, ["leaders", "--minimize", "counts", "--topics", "none", "--check"], standalone_mode=False
     )
     assert already_balanced.return_value == 0
     assert "nothing to do" in already_balanced.stdout
-    drained = validated(run.invoke(plan, ["leaders", "--least", "counts", "--drain", "1", "--output", "json"]).stdout)
+    drained = validated(
+        run.invoke(plan, ["leaders", "--minimize", "counts", "--drain", "1", "--output", "json"]).stdout
+    )
     assert {b["broker"] for b in drained[0]["summary"]["leaderBalance"]["brokers"]} == {2, 3}
 
 
@@ -171,7 +173,7 @@ def test_the_commands_report_and_balance() -> None:
 def test_the_command_leaves_pinned_topics_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No plan touches them; they count for the load of who leads them."""
     monkeypatch.setenv("BALLAST__BALANCE__PINNED_TOPICS", ".*")
-    drawn = CliRunner().invoke(plan, ["leaders", "--least", "counts", "--check"], standalone_mode=False)
+    drawn = CliRunner().invoke(plan, ["leaders", "--minimize", "counts", "--check"], standalone_mode=False)
     assert drawn.return_value == 0
     assert "nothing to do" in drawn.stdout
 
@@ -180,10 +182,10 @@ def test_the_command_leaves_pinned_topics_alone(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--least", "counts", "--band", "0.1", "--exclude-brokers", "1"], "--exclude-brokers, --band"),
-        (["--least", "counts", "--topics", "("], "not a regular expression"),
-        (["--least", "counts", "--drain", "9"], "There is no broker 9 "),
-        (["--least", "counts", "--drain", "9", "--drain", "8"], "There are no brokers 8, 9 "),
+        (["--minimize", "counts", "--band", "0.1", "--exclude-brokers", "1"], "--exclude-brokers, --band"),
+        (["--minimize", "counts", "--topics", "("], "not a regular expression"),
+        (["--minimize", "counts", "--drain", "9"], "There is no broker 9 "),
+        (["--minimize", "counts", "--drain", "9", "--drain", "8"], "There are no brokers 8, 9 "),
     ],
 )
 def test_the_command_refuses(arguments: list[str], reason: str) -> None:

@@ -11,8 +11,8 @@ def test_every_figure_of_a_small_placement() -> None:
     assert colocation(lists, [1, 2, 3, 4]).as_json() == {
         "partitions": 5,
         "different_sets": 4,
-        "preferred_leaders_least": 0,
-        "preferred_leaders_most": 3,
+        "preferred_leaders_min": 0,
+        "preferred_leaders_max": 3,
         "max_leaders_taken_over": 2,
         "min_brokers_taking_over": 1,
         "max_partitions_shared_by_pair": 3,
@@ -40,7 +40,7 @@ def test_the_mean_is_over_all_pairs_of_brokers() -> None:
 def test_leaders_are_counted_on_the_brokers_that_are_asked_for() -> None:
     """Only theirs are compared; one that leads none has the least."""
     figures = colocation([(1, 2), (1, 2), (2, 1), (9, 1)], [1, 2])
-    assert (figures.preferred_leaders_least, figures.preferred_leaders_most) == (1, 2)
+    assert (figures.preferred_leaders_min, figures.preferred_leaders_max) == (1, 2)
 
 
 def test_nothing_placed_and_single_replicas_lose_no_pair() -> None:

@@ -109,7 +109,7 @@ def test_what_is_offline_is_rebuilt_and_the_other_replicas_of_the_broker_stay() 
 
 
 def test_replica_list_changes_alone_name_them_too() -> None:
-    """The plan of ``ballast plan leaders --least`` is executed like any other."""
+    """The plan of ``ballast plan leaders --minimize`` is executed like any other."""
     state = even(WHOLE, FAILED)
     assert leader_plan(state, balance(state, "counts")).log_dir_errors
 

@@ -114,7 +114,7 @@ def test_co_location_counts_pairs_and_heirs() -> None:
         found.min_brokers_taking_over,
     ) == (2, 2, 1, 1)
     assert found.mean_partitions_shared_by_pair == 1.0
-    assert colocation([(1,)], [1, 2]).preferred_leaders_least == 0
+    assert colocation([(1,)], [1, 2]).preferred_leaders_min == 0
 
 
 def test_naive_has_no_start_and_is_refused_where_it_breaks_racks() -> None:

@@ -52,7 +52,7 @@ POLICY = PlannerPolicy(
     draining=frozenset({2}),
     pinned_topics="x",
     topic_rules=(
-        TopicRule(topics="a.*", brokers=frozenset({1, 2}), leader_racks=frozenset({"r1"}), most_per_broker=2),
+        TopicRule(topics="a.*", brokers=frozenset({1, 2}), leader_racks=frozenset({"r1"}), max_per_broker=2),
         TopicRule(topics="b", not_brokers=frozenset({3}), spread_evenly=True, ignore_racks=True),
     ),
     capacities={1: Capacity(disk_bytes=5, cpu=2)},

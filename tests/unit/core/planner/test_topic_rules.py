@@ -58,7 +58,7 @@ def rules(draw: st.DrawFn) -> tuple[TopicRule, ...]:
                     "brokers": some_brokers,
                     "leader_brokers": some_brokers,
                     "leader_racks": st.just(frozenset({"r0", "r1"})),
-                    "most_per_broker": st.integers(1, 3),
+                    "max_per_broker": st.integers(1, 3),
                     "spread_evenly": st.just(True),
                     "ignore_racks": st.just(True),
                 },
@@ -99,8 +99,8 @@ def kept(rule: TopicRule, state: ClusterState, topic: str, lists: list[tuple[int
             wrong += ["holds"] * sum(not rule.allows(b) for b in members)
             wrong += ["leads"] * (not rule.allows_leader(members[0], rack[members[0]]))
         held = Counter(b for members in lists for b in members)
-        if rule.most_per_broker is not None:
-            wrong += ["count"] * sum(max(n - rule.most_per_broker, 0) for n in held.values())
+        if rule.max_per_broker is not None:
+            wrong += ["count"] * sum(max(n - rule.max_per_broker, 0) for n in held.values())
     return wrong
 
 
@@ -166,7 +166,7 @@ def test_shares_whose_rounding_is_more_than_there_is_are_kept() -> None:
     rows.append(PartitionRow("t1", 3, 4, (4,), (4,), sizes=(1,)))
     rows += [PartitionRow("t2", n, 1, (1, 2), (1,), sizes=(1, 1)) for n in range(4)]
     state = build("c", brokers, (Topic("t1"), Topic("t2")), rows)
-    rule = TopicRule(topics="t1", brokers=frozenset({1}), most_per_broker=1)
+    rule = TopicRule(topics="t1", brokers=frozenset({1}), max_per_broker=1)
     made = plan(state, Balance(), policy=replace(TIGHT, topic_rules=(rule,)))
     assert made.status == "misses-some-goals"
 
@@ -180,7 +180,7 @@ def test_a_partition_that_no_broker_may_take_is_not_divided_into_cases() -> None
         rows.append(PartitionRow("t1", n, those[0], those, tuple({*those} - {5, 7}), sizes=(size,) * 4))
     rows += [PartitionRow("t2", n, 1, (1,), (1,), sizes=(7,)) for n in range(3)]
     state = build("c", brokers, tuple(Topic(t) for t in ("t0", "t1", "t2")), rows)
-    rule = TopicRule(topics=".*", not_brokers=frozenset({9}), most_per_broker=3)
+    rule = TopicRule(topics=".*", not_brokers=frozenset({9}), max_per_broker=3)
     made = plan(state, Balance(), policy=replace(TIGHT, topic_rules=(rule,)))
     assert made.bound_bytes is not None
     assert made.bound_bytes <= made.bytes_moved
@@ -338,7 +338,7 @@ def test_a_topic_is_thinned_out_by_its_smallest_replicas() -> None:
     """At most so many on a broker: the cheapest leave; even spread is the least that all brokers together can hold."""
     state = cluster(*[(1,)] * 4, (2,), (3,), brokers=3, sizes=(400, 10, 300, 20, 1, 1))
     wide = replace(QUICK, band=0.9, trigger=0.9)
-    for rule in (TopicRule(topics="t", most_per_broker=2), TopicRule(topics="t", spread_evenly=True)):
+    for rule in (TopicRule(topics="t", max_per_broker=2), TopicRule(topics="t", spread_evenly=True)):
         made = plan(state, Racks(), policy=replace(wide, topic_rules=(rule,)))
         assert made.bytes_moved == 30
         assert max(Counter(b for m in after(state, made).values() for b in m).values()) == 2
@@ -358,9 +358,9 @@ def test_racks_may_be_shared_where_a_rule_says_so() -> None:
     [
         (TopicRule(topics="t", brokers=frozenset({1})), "replicas", {"brokers": (1,), "replicas": 2}),
         (
-            TopicRule(topics="t", most_per_broker=2),
-            "most-per-broker",
-            {"brokers": (1, 2, 3), "replicas": 24, "most": 2},
+            TopicRule(topics="t", max_per_broker=2),
+            "max-per-broker",
+            {"brokers": (1, 2, 3), "replicas": 24, "allowed": 2},
         ),
         (TopicRule(topics="t", brokers=frozenset({8, 9})), "replicas", {"brokers": (), "replicas": 2}),
     ],
@@ -378,7 +378,7 @@ def test_a_rule_that_cannot_be_kept_is_named_once(rule: TopicRule, cause: str, f
 def test_what_may_not_change_is_no_broken_rule(intent: Intent) -> None:
     """A pinned topic that crowds a broker asks for nothing, and nothing is said of brokers without room."""
     state = cluster(*[(1,)] * 3, (2,), (3,), brokers=3)
-    rule = TopicRule(topics="t", most_per_broker=2)
+    rule = TopicRule(topics="t", max_per_broker=2)
     wide = replace(QUICK, band=0.9, trigger=0.9, topic_rules=(rule,))
     assert plan(state, intent, policy=wide).moves
     assert plan(state, intent, policy=replace(wide, pinned_topics="t")).status == "nothing-to-do"
@@ -387,10 +387,10 @@ def test_what_may_not_change_is_no_broken_rule(intent: Intent) -> None:
 def test_a_limit_that_keeps_a_replica_on_a_leaving_broker_is_named() -> None:
     """Two brokers that hold as many as they may: racks and disks are not the reason, and the limit is the remedy."""
     state = cluster(*[(1,), (2,), (3,)] * 2, brokers=3)
-    policy = replace(QUICK, topic_rules=(TopicRule(topics="t", most_per_broker=2),))
+    policy = replace(QUICK, topic_rules=(TopicRule(topics="t", max_per_broker=2),))
     made = plan(state, Decommission(brokers=frozenset({3})), policy=policy)
     (found, _) = [o for o in made.obstacles if o.code == "no-broker"]
-    assert (found.cause, found.values) == ("most-per-broker", {"most": 2})
+    assert (found.cause, found.values) == ("max-per-broker", {"allowed": 2})
 
 
 @pytest.mark.parametrize(
@@ -460,7 +460,7 @@ def test_what_stays_where_it_should_not_be_is_told_without_a_share() -> None:
     [
         {"topics": "("},
         {"topics": "t"},
-        {"topics": "t", "most_per_broker": 0},
+        {"topics": "t", "max_per_broker": 0},
         {"topics": "t", "brokers": frozenset({1}), "not_brokers": frozenset({1})},
         {"topics": "t", "leader_brokers": frozenset()},
     ],
@@ -476,7 +476,7 @@ def test_the_checker_knows_the_rules_by_itself() -> None:
     """A move that breaks a rule is found whatever the search thinks of it."""
     state = pools()
     policy = replace(
-        QUICK, topic_rules=(*POOLS, TopicRule(topics="heavy", leader_brokers=frozenset({1}), most_per_broker=6))
+        QUICK, topic_rules=(*POOLS, TopicRule(topics="heavy", leader_brokers=frozenset({1}), max_per_broker=6))
     )
     made = plan(state, Balance(), policy=policy)
     loads = Loads.from_state(state)
@@ -504,7 +504,7 @@ def test_the_checker_knows_the_rules_by_itself() -> None:
 
 def test_people_are_told_which_rule_it_was() -> None:
     """``--why-not`` counts what the rules keep off a broker, ``--why`` says why a partition stays."""
-    policy = replace(QUICK, topic_rules=(*POOLS, TopicRule(topics="light", most_per_broker=7)))
+    policy = replace(QUICK, topic_rules=(*POOLS, TopicRule(topics="light", max_per_broker=7)))
     state, loads = pools(), Loads.from_state(pools())
     made = plan(state, Balance(), policy=policy)
     told = "\n".join(why_not(state, made, Balance(), 5, loads=loads, policy=policy))

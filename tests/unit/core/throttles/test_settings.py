@@ -227,7 +227,7 @@ def test_a_copy_that_only_just_keeps_up_does_not_fall_behind(rate: int) -> None:
 )
 def test_follow(rate: int, used: float, *, suffer: bool, expected: int) -> None:
     """Grow by a quarter while used, halve when others suffer, stay within the bounds."""
-    assert follow(rate, used_bytes_per_s=used, bystanders_suffer=suffer, floor=2, ceiling=16) == expected
+    assert follow(rate, used_bytes_per_s=used, bystanders_suffer=suffer, minimum=2, maximum=16) == expected
 
 
 def test_a_move_that_copies_nothing_involves_no_broker() -> None:

@@ -463,7 +463,7 @@ def test_auto_rate_grows_while_used_and_halves_when_others_suffer() -> None:
     s.world.add_topic("bystander", {0: (4, 5)}, size_bytes=MB)
     at(s, 45, lambda: s.world.kill(5))
     at(s, 100, lambda: s.world.start(5))
-    policy = ExecutionPolicy(auto_floor_bytes_per_s=MB // 4, auto_start_bytes_per_s=2 * MB, measure_s=0)
+    policy = ExecutionPolicy(auto_min_bytes_per_s=MB // 4, auto_start_bytes_per_s=2 * MB, measure_s=0)
     plan = s.plan(move((1, 2), (3, 2), size=600 * MB))
     assert s.driver.execute(plan, policy, run_id="r").status == "done"
     rates = []

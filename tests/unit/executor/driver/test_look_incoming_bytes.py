@@ -52,7 +52,7 @@ def cluster(*, one: int = 30, other: int | None = None, theirs: tuple[int, ...] 
 
 def run_of(*moves: Move, policy: Literal["refuse", "allow"] = "refuse") -> Run:
     """Nothing has started."""
-    settled = ExecutionPolicy(throttle="none", unknown_disk_space=policy, disk_reserve_share=0.0)
+    settled = ExecutionPolicy(throttle="none", unknown_disk_space=policy, disk_reserve_fraction=0.0)
     return new_run("r", Plan("test", "c", "", moves), settled, Now(0, 0.0))
 
 
@@ -266,7 +266,7 @@ def test_a_disk_is_not_overfilled_by_ours_beside_those_of_others() -> None:
     s.world.clock.subscribe(watch)
     s.cluster.alter_reassignments({TopicPartition("t5", 0): (4,)})
     moves = tuple(Move(f"t{n}", 0, (1 + n % 3,), (4,), 30 * MB) for n in range(4))
-    policy = ExecutionPolicy(throttle="none", guard_timeout_s=200.0, disk_reserve_share=0.05)
+    policy = ExecutionPolicy(throttle="none", guard_timeout_s=200.0, disk_reserve_fraction=0.05)
     result = s.driver.execute(s.plan(*moves), policy, run_id="r")
     assert most <= 95 * MB
     assert result.status == "refused"
@@ -293,7 +293,7 @@ def test_a_log_dir_is_not_overfilled_beside_a_copy_from_the_one_next_to_it() -> 
     s.world.clock.subscribe(watch)
     assert all(o.ok for o in s.cluster.alter_log_dirs({(name, 4): away}).values())
     move = Move("t0", 0, (1,), (4,), 30 * MB, log_dirs=(away,))
-    policy = ExecutionPolicy(throttle="none", guard_timeout_s=200.0, disk_reserve_share=0.05)
+    policy = ExecutionPolicy(throttle="none", guard_timeout_s=200.0, disk_reserve_fraction=0.05)
     assert s.driver.execute(s.plan(move), policy, run_id="r").status == "refused"
     assert most <= 57 * MB
     assert [r.log_dir for r in s.cluster.log_dirs([4])[4].replicas[name]] == [away]

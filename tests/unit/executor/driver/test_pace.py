@@ -22,7 +22,7 @@ from ballast.executor.machine.stages import Moving
 from ballast.executor.machine.transitions import EffectKind
 from ballast.wiring.runs import foreseen_pace
 
-BOUNDS = Bounds(floor=1, ceiling=1000, cautious=8, small_rate=32, small_bytes=256)
+BOUNDS = Bounds(minimum=1, maximum=1000, cautious=8, small_rate=32, small_bytes=256)
 NOW = Now(0, 0.0)
 
 
@@ -32,7 +32,7 @@ NOW = Now(0, 0.0)
         (Known(), Start(8, Basis.CAUTIOUS)),
         (Known(traffic=10.0), Start(8, Basis.CAUTIOUS)),
         (Known(traffic=100.0), Start(50, Basis.TRAFFIC)),
-        (Known(traffic=9000.0), Start(1000, Basis.CEILING)),
+        (Known(traffic=9000.0), Start(1000, Basis.MAXIMUM)),
         (Known(headroom=70, traffic=9000.0), Start(35, Basis.NETWORK)),
         (Known(headroom=0), Start(1, Basis.CAUTIOUS)),
         (Known(copies=256), Start(32, Basis.SMALL)),
@@ -47,11 +47,11 @@ def test_a_rate_starts_from_what_is_known(known: Known, chosen: Start) -> None:
 
 
 def test_a_start_never_leaves_its_bounds() -> None:
-    """The headroom of a broker is its ceiling, also for a small part; the floor holds where nothing is left."""
-    assert start(Known(copies=1, headroom=10), replace(BOUNDS, ceiling=10)) == Start(10, Basis.CEILING)
-    assert start(Known(), replace(BOUNDS, floor=12)) == Start(12, Basis.CAUTIOUS)
-    assert start(Known(headroom=24), replace(BOUNDS, floor=12)) == Start(12, Basis.NETWORK)
-    assert start(Known(headroom=24), replace(BOUNDS, ceiling=12)) == Start(12, Basis.NETWORK)
+    """The headroom of a broker is its maximum, also for a small part; the minimum holds where nothing is left."""
+    assert start(Known(copies=1, headroom=10), replace(BOUNDS, maximum=10)) == Start(10, Basis.MAXIMUM)
+    assert start(Known(), replace(BOUNDS, minimum=12)) == Start(12, Basis.CAUTIOUS)
+    assert start(Known(headroom=24), replace(BOUNDS, minimum=12)) == Start(12, Basis.NETWORK)
+    assert start(Known(headroom=24), replace(BOUNDS, maximum=12)) == Start(12, Basis.NETWORK)
 
 
 @pytest.mark.parametrize(("inbound", "rate"), [(0.0, 0), (0.5, 1), (80.0, 101)])
@@ -118,7 +118,7 @@ def test_a_run_that_copies_nothing_sets_no_throttle() -> None:
 
 def test_auto_starts_above_what_producers_write_to_the_copy() -> None:
     """4 MB/s are written to the partition: at most 80 % of the rate, so it starts at 5 and not at the cautious 1."""
-    policy = ExecutionPolicy(auto_start_bytes_per_s=MB, auto_small_bytes_per_s=MB)
+    policy = ExecutionPolicy(auto_start_bytes_per_s=MB, auto_small_copy_bytes_per_s=MB)
     s, _ = executed(60 * MB, policy, inbound=4 * MB)
     at = {b.broker: b for b in told(s).brokers}
     assert at[3].basis is Basis.PRODUCERS
@@ -141,7 +141,7 @@ def test_auto_does_not_halve_below_what_producers_write() -> None:
 
 def test_a_broker_that_is_named_keeps_its_rate_while_others_follow() -> None:
     """``1=2MB,default=auto``: broker 1 stays at 2 MB/s whatever its copies use."""
-    policy = ExecutionPolicy(throttle_per_broker={3: 2 * MB}, auto_small_bytes_per_s=MB)
+    policy = ExecutionPolicy(throttle_per_broker={3: 2 * MB}, auto_small_copy_bytes_per_s=MB)
     s, _ = executed(60 * MB, policy)
     assert rates_set(s.ears, 3) == [2 * MB]
     assert {b.broker: b.basis for b in told(s).brokers}[3] is Basis.STATED
@@ -182,7 +182,7 @@ def test_what_a_short_run_takes_besides_copying_is_told(size: int, line: str) ->
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"auto_start_bytes_per_s": 0}, {"auto_small_bytes_per_s": 0}, {"auto_small_s": -1.0}]
+    "wrong", [{"auto_start_bytes_per_s": 0}, {"auto_small_copy_bytes_per_s": 0}, {"auto_small_copy_s": -1.0}]
 )
 def test_starts_of_nothing_are_refused(wrong: dict[str, float]) -> None:
     """Values that could only be a slip."""

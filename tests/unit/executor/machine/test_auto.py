@@ -44,7 +44,7 @@ def test_falling_behind_is_judged_by_those_read_twice() -> None:
 
 
 NOW: Final = Now(10_000, 10.0)
-POLICY: Final = ExecutionPolicy(auto_floor_bytes_per_s=100, auto_ceiling_bytes_per_s=10_000)
+POLICY: Final = ExecutionPolicy(auto_min_bytes_per_s=100, auto_max_bytes_per_s=10_000)
 ONE, TWO = Move("t", 0, (1, 2), (3, 2), 100_000), Move("t", 1, (5, 2), (4, 2), 100_000)
 STATE: Final = build(
     "c",
@@ -173,7 +173,7 @@ def test_lags_are_those_of_partitions_of_others_that_the_whole_reading_knows() -
 
 def test_the_headroom_follows_each_measurement_and_the_traffic_the_first() -> None:
     """A look without one leaves both; what copies need is told by every whole reading."""
-    policy = replace(POLICY, network_bytes_per_s=1_000, network_share=0.5)
+    policy = replace(POLICY, network_bytes_per_s=1_000, network_fraction=0.5)
     run = run_of(flying(ONE, 0), policy=policy, inbound={T0: 8.0})
     first = follow_cluster(run, look(logs=None, state=STATE, growth={T0: 10.0, T1: 0.0, U0: 0.0}), NOW)
     assert (first.headroom[1], first.traffic[1], first.needed) == (480, 20.0, {1: 11, 3: 11})

@@ -531,7 +531,7 @@ def test_growth_is_noted_with_its_time(grown_at_s: float, size: int, expected: t
     """What goes on after a standstill gets its time anew."""
     stage = Moving(grown_at_s=grown_at_s, mark_left_bytes=80, replicas_after_cancel=(2, 1))
     m = MoveRun(MOVE, stage, copied_bytes=20, total_bytes=100, entered_s=999.0)
-    run = Run("r", "test", "c", replace(POLICY, stall_minimum_s=5_000.0), {NAME: m}, {})
+    run = Run("r", "test", "c", replace(POLICY, stall_min_s=5_000.0), {NAME: m}, {})
     found = observe(run, seen(UNION, OURS, logs=logs(size)), NOW).moves[NAME].stage
     assert isinstance(found, Moving)
     assert (found.grown_at_s, found.mark_s, found.mark_left_bytes) == expected

@@ -130,7 +130,7 @@ def test_bytes_between_log_dirs_are_counted(two_dirs: Scene) -> None:
 
 
 STAYING = Move(T, 0, (1, 2), (1, 2), 50 * MB, log_dirs=("/data/1", "any"))
-PATIENT = ExecutionPolicy(stall_after_s=60, stall_minimum_s=100, stall_factor=2, least_bytes_per_s=MB // 10)
+PATIENT = ExecutionPolicy(stall_after_s=60, stall_min_s=100, stall_factor=2, stall_unthrottled_bytes_per_s=MB // 10)
 IMPATIENT = replace(PATIENT, cancel_stalled_after_s=40)
 
 

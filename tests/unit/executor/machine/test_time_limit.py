@@ -57,14 +57,14 @@ def test_time_follows_the_bytes_and_the_share_of_the_rate() -> None:
     large, small = flying(0, total=10_000 * MB), flying(1, total=MB)
     run = run_of(large, small, policy=policy)
     assert allowed_s(run, large, clock(large), leader=1) == pytest.approx(4 * 1000 * MB / (5 * MB))
-    assert allowed_s(run, small, clock(small), leader=1) == policy.stall_minimum_s
+    assert allowed_s(run, small, clock(small), leader=1) == policy.stall_min_s
     alone = run_of(large, policy=policy)
     assert allowed_s(alone, large, clock(large), leader=1) == pytest.approx(400)
 
 
 def test_time_without_a_throttle_follows_the_least_rate() -> None:
     """Where no rate is in force, the policy says what a move is expected to make."""
-    policy = ExecutionPolicy(throttle="none", least_bytes_per_s=2 * MB)
+    policy = ExecutionPolicy(throttle="none", stall_unthrottled_bytes_per_s=2 * MB)
     m = flying(0, total=10_000 * MB)
     assert allowed_s(run_of(m, policy=policy), m, clock(m), leader=1) == pytest.approx(4 * 1000 * MB / (2 * MB))
 
@@ -81,12 +81,12 @@ def test_a_leg_that_is_done_starts_the_clock_anew_and_single_bytes_do_not() -> N
 def test_the_last_bytes_are_a_leg_of_their_own() -> None:
     """A move with all bytes there has the floor to be let into the ISR, and no arithmetic divides by nothing."""
     m = replace(flying(0, total=1000 * MB, copied=1000 * MB), stage=Moving(mark_left_bytes=0))
-    run = run_of(m, policy=ExecutionPolicy(throttle=MB, stall_minimum_s=30))
+    run = run_of(m, policy=ExecutionPolicy(throttle=MB, stall_min_s=30))
     assert overdue(run, m, clock(m), 1, Now(0, 29.0)) is None
     assert "0 B are left" in str(overdue(run, m, clock(m), 1, Now(0, 31.0)))
 
 
-@pytest.mark.parametrize("wrong", [{"stall_minimum_s": 0.0}, {"stall_factor": 0.5}, {"least_bytes_per_s": 0}])
+@pytest.mark.parametrize("wrong", [{"stall_min_s": 0.0}, {"stall_factor": 0.5}, {"stall_unthrottled_bytes_per_s": 0}])
 def test_a_time_of_nothing_is_refused(wrong: dict[str, float]) -> None:
     """Values that would end every move are a slip."""
     with pytest.raises(UsageError, match="more than nothing"):
@@ -105,9 +105,7 @@ def two_moves(s: Scene) -> tuple[Move, Move]:
     return Move(T, 0, (1, 2), (3, 2), 100 * MB), Move(T, 1, (2, 1), (4, 1), 100 * MB)
 
 
-IMPATIENT = ExecutionPolicy(
-    throttle=5 * MB, stall_after_s=20, stall_minimum_s=30, cancel_stalled_after_s=40, measure_s=0
-)
+IMPATIENT = ExecutionPolicy(throttle=5 * MB, stall_after_s=20, stall_min_s=30, cancel_stalled_after_s=40, measure_s=0)
 
 
 def test_a_crawling_move_is_cancelled_with_the_arithmetic_and_the_rest_goes_on() -> None:
@@ -152,7 +150,7 @@ def test_a_kept_move_waits_with_its_cause_and_ends_when_the_cause_does() -> None
 def test_a_large_move_that_does_its_share_is_never_called_stalled() -> None:
     """It takes a hundred times the floor, in steps far below a tenth, and its clock starts anew with each leg."""
     s = scene(size_bytes=2000 * MB)
-    policy = ExecutionPolicy(throttle=MB, stall_minimum_s=20, cancel_stalled_after_s=5, measure_s=0)
+    policy = ExecutionPolicy(throttle=MB, stall_min_s=20, cancel_stalled_after_s=5, measure_s=0)
     result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 2000 * MB)), policy, run_id="r")
     assert (result.status, stalls(s, T0)) == ("done", [])
 
@@ -206,7 +204,7 @@ def test_a_move_to_two_brokers_makes_the_share_of_both() -> None:
 
 def test_brokers_without_a_rate_bound_no_share() -> None:
     """The tightest of those that have one does; where none has, the least that is expected of each copy."""
-    policy = ExecutionPolicy(throttle="none", throttle_per_broker={1: 5, 3: 3, 9: 1}, least_bytes_per_s=7)
+    policy = ExecutionPolicy(throttle="none", throttle_per_broker={1: 5, 3: 3, 9: 1}, stall_unthrottled_bytes_per_s=7)
     two = on_its_way(0, (1, 2), (5, 6))
     run = run_of(two, policy=policy)
     assert share_bytes_per_s(run, two, leader=2) == 14.0
@@ -225,7 +223,7 @@ def between_dirs(partition: int, *paths: str, stage: Stage | None = None) -> Mov
 
 def test_copies_between_log_dirs_share_their_brokers_rate() -> None:
     """By the broker on which most of them copy; where no log dir is named or no rate set, it is whole."""
-    policy = ExecutionPolicy(log_dir_throttle_bytes_per_s=12, least_bytes_per_s=7)
+    policy = ExecutionPolicy(log_dir_throttle_bytes_per_s=12, stall_unthrottled_bytes_per_s=7)
     both, one = between_dirs(0, "/b", "/b"), between_dirs(1, "/b", "any")
     other, waiting = between_dirs(2, "any", "/b"), between_dirs(3, "/b", "/b", stage=Planned())
     third = between_dirs(4, "/b", "any")
@@ -237,7 +235,9 @@ def test_copies_between_log_dirs_share_their_brokers_rate() -> None:
 
 def test_copies_between_log_dirs_have_their_time_by_their_own_rate() -> None:
     """Whatever the rate of replication is; and what is said of them names that rate only where it is set."""
-    policy = ExecutionPolicy(throttle=1000, log_dir_throttle_bytes_per_s=2, stall_minimum_s=1, least_bytes_per_s=5)
+    policy = ExecutionPolicy(
+        throttle=1000, log_dir_throttle_bytes_per_s=2, stall_min_s=1, stall_unthrottled_bytes_per_s=5
+    )
     m = between_dirs(0, "/b", "any")
     stage = Relocating(mark_s=10.0, mark_left_bytes=100)
     run = run_of(m, policy=policy)
@@ -252,7 +252,7 @@ def test_copies_between_log_dirs_have_their_time_by_their_own_rate() -> None:
 
 def test_a_move_is_over_its_time_with_the_figures_of_its_leg() -> None:
     """What was left when the clock started, what has come since, and what the throttle of the tighter end would have let through."""
-    policy = ExecutionPolicy(throttle=2, stall_minimum_s=15, least_bytes_per_s=50)
+    policy = ExecutionPolicy(throttle=2, stall_min_s=15, stall_unthrottled_bytes_per_s=50)
     m, stage = flying(0, total=100, copied=25), Moving(mark_s=10.0, mark_left_bytes=80)
     run = run_of(m, policy=policy)
     assert overdue(run, m, stage, 1, Now(0, 29.5)) is None

@@ -67,7 +67,7 @@ def balance(*, options: PlanOptions, cluster: ClusterOptions) -> int:
 
 @plan.command()
 @click.option(
-    "--least",
+    "--minimize",
     "measure",
     type=click.Choice(["counts", "bytes"]),
     help="Balance only how many partitions, or how many bytes, each broker leads, down to the least possible maximum.",
@@ -77,7 +77,7 @@ def balance(*, options: PlanOptions, cluster: ClusterOptions) -> int:
 def leaders(*, measure: Measure | None, options: PlanOptions, cluster: ClusterOptions) -> int:
     """Bring the number, the traffic and the CPU of leaders within their ranges by replica list changes and elections: no data is moved.
 
-    With --least counts the result is the least possible maximum of leaders per broker with the fewest replica list changes; with --least
+    With --minimize counts the result is the least possible maximum of leaders per broker with the fewest replica list changes; with --minimize
     bytes it comes with the distance from the lower bound.  Brokers that are drained (--drain) get no leaders.
 
     With --cross-rack partitions are then led where less traffic crosses racks, within ranges that are met, for example
@@ -85,7 +85,7 @@ def leaders(*, measure: Measure | None, options: PlanOptions, cluster: ClusterOp
     """
     if measure is None:
         return _run(Leaders(selection=options.selection()), options, cluster)
-    return _least(measure, options, cluster)
+    return _minimize(measure, options, cluster)
 
 
 @plan.command()
@@ -273,12 +273,12 @@ def _rate(made: Plan, state: ClusterState, execution: ExecutionPolicy, options: 
     return busiest.bytes_per_s if busiest else None
 
 
-def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> int:
+def _minimize(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> int:
     """The plan that bounds and ranges have no say in."""
     from ballast.core.leadership.plan import balance, leader_plan
     from ballast.core.planner import Selection
 
-    selection, policy = options.selection_of_topics("--least"), options.policy(cluster.settings().balance)
+    selection, policy = options.selection_of_topics("--minimize"), options.policy(cluster.settings().balance)
     state, loads, drained = _read_cluster(options, cluster)
     policy = options.add_closed_brokers(policy, state.broker_index)
     unknown = sorted(union_of(options.drain).ids - state.broker_index.keys())

@@ -56,7 +56,7 @@ def partition_of(text: str) -> TopicPartition:
 
 
 def rule_of(text: str) -> TopicRule:
-    """A topic's own rule as one argument: ``'gpu-.* brokers=7,8,9 most-per-broker=2 ignore-racks'``.
+    """A topic's own rule as one argument: ``'gpu-.* brokers=7,8,9 max-per-broker=2 ignore-racks'``.
 
     Words apart by spaces, which no topic's name holds: the pattern, then what is said of its topics.
     """

@@ -155,8 +155,8 @@ def _tiered_lines(plan: Plan) -> list[str]:
 
 _COLOCATION: Final = (
     ("different_sets", "DISTINCT REPLICA SETS"),
-    ("preferred_leaders_most", "PREFERRED LEADERS, MOST"),
-    ("preferred_leaders_least", "LEAST"),
+    ("preferred_leaders_max", "PREFERRED LEADERS, MAX"),
+    ("preferred_leaders_min", "MIN"),
     ("max_leaders_taken_over", "MAX LEADERS TAKEN OVER (1 FAILURE)"),
     ("min_brokers_taking_over", "ON BROKERS"),
     ("max_partitions_shared_by_pair", "PARTITIONS LOSING 2 REPLICAS (2 FAILURES)"),
@@ -176,7 +176,7 @@ def _placement(figures: dict[str, Any], width: int) -> Any:
 
 
 def _special(summary: dict[str, Any], width: int) -> Iterator[tuple[Any, str]]:
-    """What ``plan place`` and ``plan leaders --least`` have to show beside resources: a table and a line each."""
+    """What ``plan place`` and ``plan leaders --minimize`` have to show beside resources: a table and a line each."""
     if "placement" in summary:
         yield _placement(summary["placement"], width), _instead(summary["instead"])
     if "leader_balance" in summary:
@@ -237,16 +237,16 @@ def _resources(resources: list[dict[str, Any]], width: int) -> Any:
             [
                 r["label"],
                 f"±{human_percent(r['range'], 0)}",
-                f"{human_percent(before['least'], 0)} … {human_percent(before['most'], 0)}",
-                _outside(before["outside"]),
-                f"{human_percent(after['least'], 0)} … {human_percent(after['most'], 0)}",
-                _outside(after["outside"]),
+                f"{human_percent(before['minimum'], 0)} … {human_percent(before['maximum'], 0)}",
+                _out_of_range(before["out_of_range"]),
+                f"{human_percent(after['minimum'], 0)} … {human_percent(after['maximum'], 0)}",
+                _out_of_range(after["out_of_range"]),
             ]
         )
     return render_table(columns, rows, width)
 
 
-def _outside(count: int) -> Cell:
+def _out_of_range(count: int) -> Cell:
     return Cell(human_many(count, "broker") if count else "none", "yellow" if count else "green")
 
 

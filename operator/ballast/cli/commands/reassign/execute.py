@@ -140,7 +140,7 @@ def refusals(
         plan.moves,
         state,
         ours={m.name: m for m in plan.moves},
-        room=rooms(state, more.bytes, policy.disk_reserve_share),
+        room=rooms(state, more.bytes, policy.disk_reserve_fraction),
         unsized=more.unsized,
         allow_unknown_disk_space=policy.unknown_disk_space == "allow",
         allow_replicas_below_min_isr=policy.replicas_below_min_isr == "allow",

@@ -28,7 +28,7 @@ def show_play(played: Playback, failure: BrokerFailure | None) -> None:
     style = "green" if played.status == "done" else "yellow"
     out.print(_headline(played), style=style)
     out.print(
-        f"  {human_bytes(played.bytes_copied)} are copied; the busiest link needs {human_time(played.least_seconds)}."
+        f"  {human_bytes(played.bytes_copied)} are copied; the busiest link needs {human_time(played.min_seconds)}."
     )
     if failure is not None:
         out.print()
@@ -142,7 +142,7 @@ def play_document(played: Playback, plan: Plan, failure: BrokerFailure | None) -
         intent=plan.intent,
         status=played.status,
         seconds=played.seconds,
-        least_seconds=played.least_seconds,
+        min_seconds=played.min_seconds,
         moves=played.moves,
         moves_ended=played.moves_ended,
         bytes_copied=round(played.bytes_copied),

@@ -68,8 +68,8 @@ def document(found: list[TopicFigures]) -> documents.Topics:
                 deleting=t.topic.deleting,
                 min_isr=t.topic.min_isr,
                 partitions=t.partitions,
-                least_replication_factor=t.least_replicas,
-                largest_replication_factor=t.most_replicas,
+                min_replication_factor=t.min_replicas,
+                max_replication_factor=t.max_replicas,
                 replica_bytes=t.replica_bytes,
                 replicas_of_unknown_size=t.unknown_sizes,
                 under_replicated=t.under_replicated,
@@ -86,9 +86,7 @@ def _row(t: TopicFigures) -> Row:
     return (
         t.topic.name + (" (being deleted)" if t.topic.deleting else ""),
         human_count(t.partitions),
-        human_count(t.least_replicas)
-        if t.least_replicas == t.most_replicas
-        else f"{t.least_replicas} … {t.most_replicas}",
+        human_count(t.min_replicas) if t.min_replicas == t.max_replicas else f"{t.min_replicas} … {t.max_replicas}",
         human_count(t.topic.min_isr),
         size,
         Cell(human_count(t.under_replicated), "yellow" if t.under_replicated else ""),

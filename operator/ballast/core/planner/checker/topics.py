@@ -146,7 +146,7 @@ class TopicJudge:
         return any(self.is_open(r) and broker in self.state.target(r) for r in self.rows[topic])
 
     def _limit(self, topic: str, rules: tuple[TopicRule, ...]) -> int | None:
-        limits = [r.most_per_broker for r in rules if r.most_per_broker is not None]
+        limits = [r.max_per_broker for r in rules if r.max_per_broker is not None]
         if any(r.spread_evenly for r in rules):
             limits.append(self._evenly(topic))
         return min(limits, default=None)

@@ -31,7 +31,7 @@ def with_cheaper_leaders(question: Question, asked: Problem, found: Found) -> Fo
     crossing = Crossing(state, loads, wanted)
     slots = Slots(world.row.astype(np.int64), np.maximum(world.cur, 0).astype(np.int64), world.cur >= 0)
     cost = sum(crossing.by_slot(slots), np.zeros(len(world.cur)))
-    least, total = wanted.least_saving_bytes_per_s, crossing.total(slots)
+    least, total = wanted.min_saving_bytes_per_s, crossing.total(slots)
     if not lead_cheaply(world, asked, cost, least=least, total=total):
         return found
     moves, after = moves_of(question, asked, world.cur)

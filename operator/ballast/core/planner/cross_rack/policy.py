@@ -21,10 +21,10 @@ class ClientRacks:
     topics: str
     """The topics of the entry: a regular expression on the whole name. Where several entries match a topic, the first one counts."""
     producers: Mapping[str, float] = field(default_factory=dict)
-    """By rack, the share of the bytes that producers in that rack write; the shares add up to 1. Empty: evenly from the racks of the
+    """By rack, the fraction of the bytes that producers in that rack write; the fractions add up to 1. Empty: evenly from the racks of the
     brokers."""
     consumers: Mapping[str, float] = field(default_factory=dict)
-    """By rack, the share of the bytes that consumers in that rack read; the shares add up to 1. Empty: evenly to the racks of the
+    """By rack, the fraction of the bytes that consumers in that rack read; the fractions add up to 1. Empty: evenly to the racks of the
     brokers."""
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class CrossRackPolicy:
     leaders: bool = False
     """True makes `plan balance`, `plan leaders` and the daemon choose leaders for less traffic between racks, within ranges that are met.
     No data moves for it."""
-    least_saving_bytes_per_s: int = LEAST_SAVING
+    min_saving_bytes_per_s: int = LEAST_SAVING
     """Minimum bytes/s that each change of leader saves. The default, 10000, is 0.8 GiB a day."""
     price_per_gib: float | None = None
     """The price of one GiB (2^30 bytes) from one rack to another, the charges of both directions together. Empty: only bytes are shown."""
@@ -76,9 +76,9 @@ class CrossRackPolicy:
     """In which racks the producers and the consumers of topics are. Clients of topics without an entry are evenly in every rack."""
 
     def __post_init__(self) -> None:
-        if self.least_saving_bytes_per_s < 1:
+        if self.min_saving_bytes_per_s < 1:
             raise UsageError(
-                f"least_saving_bytes_per_s is {self.least_saving_bytes_per_s}: it should be at least 1.",
+                f"min_saving_bytes_per_s is {self.min_saving_bytes_per_s}: it should be at least 1.",
                 hint="A change of leader that saves nothing is none.",
             )
         if self.price_per_gib is not None and not 0 <= self.price_per_gib < float("inf"):

@@ -92,7 +92,7 @@ def add_topic_limits(
     limits: dict[int, int] = {}
     replicas = np.bincount(state.partitions.topic, weights=factor, minlength=len(state.topics)).astype(np.int64)
     for c, rules in enumerate(classes.rules):
-        stated = [r.most_per_broker for r in rules if r.most_per_broker is not None]
+        stated = [r.max_per_broker for r in rules if r.max_per_broker is not None]
         even = any(r.spread_evenly for r in rules)
         if not stated and not even:
             continue

@@ -86,7 +86,7 @@ def _find_unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent
         if lacks_leader(row):
             return because("leader")
         if classes.counted[row] >= 0:
-            return because("most-per-broker", most=int(classes.most[classes.counted[row]]))
+            return because("max-per-broker", allowed=int(classes.most[classes.counted[row]]))
         return because()
 
     return [*map(explain, rows[:MOST].tolist()), *more("no-broker", len(rows), MOST)]
@@ -171,7 +171,7 @@ def _impossible(state: ClusterState, problem: Problem) -> tuple[list[Obstacle], 
             if factor > len(free):
                 cause, figures = "replicas", {"replicas": factor}
             elif limits and replicas > limits[0] * len(free):
-                cause, figures = "most-per-broker", {"replicas": replicas, "most": int(limits[0])}
+                cause, figures = "max-per-broker", {"replicas": replicas, "allowed": int(limits[0])}
             else:
                 continue
             hopeless |= row
@@ -221,7 +221,7 @@ def _find_crowded(
     over = np.argwhere((tally > classes.most[:, None]) & movable & problem.scope.gives[None, :]).tolist()
     for t, b in over[:MOST]:
         named = state.topics[int(classes.topics[t])].name
-        figures: Spent = {"broker": state.brokers[b].id, "replicas": int(tally[t, b]), "most": int(classes.most[t])}
+        figures: Spent = {"broker": state.brokers[b].id, "replicas": int(tally[t, b]), "allowed": int(classes.most[t])}
         cause = "crowded-limit" if spent else "crowded"
         out.append(obstacle("topic-rule", f"topic {named}", cause, topic=named, **figures, **spent))
     return [*out, *more("topic-rule", len(over), MOST, "of the kind")]

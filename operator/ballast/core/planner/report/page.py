@@ -124,7 +124,7 @@ def _resources(resources: list[dict[str, Any]]) -> str:
     rows = "".join(
         f"<tr><td>{_text(r['label'])}</td><td class=n>±{human_percent(r['range'], 0)}</td>"
         + "".join(
-            f"<td class=n>{human_percent(r[side]['least'])} … {human_percent(r[side]['most'])}</td><td class=n>{r[side]['outside']}</td>"
+            f"<td class=n>{human_percent(r[side]['minimum'])} … {human_percent(r[side]['maximum'])}</td><td class=n>{r[side]['out_of_range']}</td>"
             for side in ("before", "after")
         )
         + "</tr>"

@@ -22,7 +22,7 @@ MORE_REPLICAS: Final = (
 SPENT: Final = "the limit of {limit} {limits} is spent"
 PLAN_AGAIN: Final = "Run ballast plan balance again when this plan is done."
 RULES: Final = "Allow more in balance.topic_rules, or give the topic fewer replicas."
-CROWDED: Final = "broker {broker} keeps {replicas} of its replicas, and its rules allow {most}: "
+CROWDED: Final = "broker {broker} keeps {replicas} of its replicas, and its rules allow {allowed}: "
 BAND: Final = "{brokers:count} of {of} brokers stay outside ±{band:whole} ({brokers:some}); the furthest, broker {furthest}, {away:distance}: "
 WIDER: Final = "Allow a wider band for {resource}"
 UNLIKE: Final = "some broker stays about {outside:percent} of its share outside"
@@ -48,8 +48,8 @@ TEMPLATES: Final[Mapping[str, Template]] = {
         "its leader must move, and no broker that takes replicas may lead it",
         "Let another broker lead it: demote fewer, or allow more in the rules for its topic.",
     ),
-    "no-broker/most-per-broker": Template(
-        "no broker was found with a free rack, enough disk and fewer than {most} replicas of its topic, as many as its rules allow",
+    "no-broker/max-per-broker": Template(
+        "no broker was found with a free rack, enough disk and fewer than {allowed} replicas of its topic, as many as its rules allow",
         "Let the rules for its topic allow more, add a broker in another rack, or add disk.",
     ),
     "replicas-below-min-isr": Template(f"a replica must move, but it has {FEW_REPLICAS}", MORE_REPLICAS),
@@ -86,8 +86,8 @@ TEMPLATES: Final[Mapping[str, Template]] = {
     "topic-rule/replicas": Template(
         "its rules allow {brokers:only} and its partitions have {replicas} replicas", RULES
     ),
-    "topic-rule/most-per-broker": Template(
-        "its rules allow {brokers:only} with {most} replicas each, and it has {replicas} replicas", RULES
+    "topic-rule/max-per-broker": Template(
+        "its rules allow {brokers:only} with {allowed} replicas each, and it has {replicas} replicas", RULES
     ),
     "topic-rule/no-leader": Template(
         "its rules let {brokers:only} lead it: others lead it", "Allow more in balance.topic_rules."

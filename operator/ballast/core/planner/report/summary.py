@@ -118,7 +118,7 @@ def notes(resources: list[dict[str, Any]]) -> list[str]:
 def _spread(found: Range) -> dict[str, Any]:
     """Least and most loaded broker as parts of their fair shares, and how many are out of range."""
     parts = [s.load / s.fair for s in found.shares.values()] or [1.0]
-    return {"least": round(min(parts), 4), "most": round(max(parts), 4), "outside": len(found.outside)}
+    return {"minimum": round(min(parts), 4), "maximum": round(max(parts), 4), "out_of_range": len(found.outside)}
 
 
 def _edges(found: Range, broker: int) -> list[float]:

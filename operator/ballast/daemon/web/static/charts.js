@@ -64,4 +64,4 @@ function beforeAfter(plan, resource) {
 }
 
 /** Least and most loaded broker, as parts of what each should carry. */
-const spread = (r) => `${Math.round(r.least * 100)}–${Math.round(r.most * 100)} %${r.outside ? `, ${plural(r.outside, "broker")} out of range` : ""}`;
+const spread = (r) => `${Math.round(r.minimum * 100)}–${Math.round(r.maximum * 100)} %${r.outOfRange ? `, ${plural(r.outOfRange, "broker")} out of range` : ""}`;

@@ -18,7 +18,7 @@ from ballast.executor.machine.observation import Picture, target
 from ballast.executor.machine.run import MoveRun, Now, Phase, Run, Status, with_moves
 from ballast.executor.machine.scheduling import batches
 from ballast.executor.machine.scheduling.room import bytes_to_arrive, only_log_dirs, size_of
-from ballast.executor.machine.scheduling.speeds import broker_rates, ceiling
+from ballast.executor.machine.scheduling.speeds import broker_rates, max_rate
 from ballast.executor.machine.stages import (
     Failed,
     HoldsThrottle,
@@ -55,7 +55,7 @@ def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
     if run.policy.one_batch_at_a_time and picture.reassignments:
         return _refuse(run, waiting, _in_the_way(waiting, picture), active, now)
     more = bytes_to_arrive(run, picture)
-    room = guards.rooms(state, more.bytes, run.policy.disk_reserve_share)
+    room = guards.rooms(state, more.bytes, run.policy.disk_reserve_fraction)
     behind = refuse_out_of_turn(run, picture, state, room)
 
     def choose(ready: list[MoveRun]) -> list[MoveRun]:
@@ -186,10 +186,10 @@ def _not_raised(run: Run, lack: RateShortfall) -> Verdict | None:
     low = partial(verdict, "throttle-too-low", lack.name, lack=lack)
     if lack.broker in run.rates_of_others and not run.policy.override_rates_of_others:
         return low(cause="foreign")
-    most = ceiling(run, lack.broker)
+    most = max_rate(run, lack.broker)
     follows = run.policy.follows(lack.broker)
     if follows and lack.needed_bytes_per_s > most:
-        return low(cause="headroom", most_bytes_per_s=most)
+        return low(cause="headroom", max_bytes_per_s=most)
     return None if follows or run.policy.raise_throttle else low()
 
 

@@ -41,16 +41,16 @@ def require_rates(policy: ExecutionPolicy, moves: Iterable[Move], brokers: Colle
         )
 
 
-def ceiling(run: Run, broker: int) -> int:
-    """The most that ``auto`` gives a broker: its headroom where that is known, and never under its floor."""
+def max_rate(run: Run, broker: int) -> int:
+    """The most that ``auto`` gives a broker: its headroom where that is known, and never under its minimum."""
     policy = run.policy
-    most = min(policy.auto_ceiling_bytes_per_s, run.headroom.get(broker, policy.auto_ceiling_bytes_per_s))
-    return max(floor(run, broker), most)
+    most = min(policy.auto_max_bytes_per_s, run.headroom.get(broker, policy.auto_max_bytes_per_s))
+    return max(min_rate(run, broker), most)
 
 
-def floor(run: Run, broker: int) -> int:
+def min_rate(run: Run, broker: int) -> int:
     """The least that ``auto`` gives a broker: what its copies in progress need to keep up with producers, or more."""
-    return max(run.policy.auto_floor_bytes_per_s, run.needed.get(broker, 0))
+    return max(run.policy.auto_min_bytes_per_s, run.needed.get(broker, 0))
 
 
 def start_rate(run: Run, broker: int) -> Start | None:
@@ -63,10 +63,10 @@ def start_rate(run: Run, broker: int) -> Start | None:
     left = run.headroom.get(broker) if traffic is not None else None
     known = Known(headroom=left, traffic=traffic, copies=run.copies.get(broker))
     bounds = Bounds(
-        floor=floor(run, broker),
-        ceiling=ceiling(run, broker),
+        minimum=min_rate(run, broker),
+        maximum=max_rate(run, broker),
         cautious=policy.auto_start_bytes_per_s,
-        small_rate=policy.auto_small_bytes_per_s,
+        small_rate=policy.auto_small_copy_bytes_per_s,
         small_bytes=policy.small_bytes,
     )
     return start(known, bounds)
@@ -79,7 +79,7 @@ def _rate(run: Run, broker: int) -> int | None:
         return None
     else:
         rate = begins.bytes_per_s
-    return max(floor(run, broker), min(rate, ceiling(run, broker))) if run.policy.follows(broker) else rate
+    return max(min_rate(run, broker), min(rate, max_rate(run, broker))) if run.policy.follows(broker) else rate
 
 
 def measure_traffic(run: Run, state: ClusterState, growth: Mapping[TopicPartition, float]) -> Run:
@@ -92,7 +92,7 @@ def measure_traffic(run: Run, state: ClusterState, growth: Mapping[TopicPartitio
     network = run.policy.network_bytes_per_s
     if network is not None:
         run = replace(
-            run, headroom=headroom(state, growth, network_bytes_per_s=network, share=run.policy.network_share)
+            run, headroom=headroom(state, growth, network_bytes_per_s=network, share=run.policy.network_fraction)
         )
     if run.traffic:
         return run

@@ -114,7 +114,7 @@ def test_a_question_does_not_keep_the_plan_from_being_written(tmp_path: Path) ->
     ("settings", "words", "rate"),
     [
         ("{}", (), "8.0 MiB/s"),
-        ("execution: {auto_small_s: 80}", (), "32.0 MiB/s"),
+        ("execution: {auto_small_copy_s: 80}", (), "32.0 MiB/s"),
         ("execution: {throttle: 3145728}", (), "3.0 MiB/s"),
         ("execution: {throttle: 3145728}", ("--rate", "5MiB/s"), "5.0 MiB/s"),
         ("execution: {throttle: none}", (), None),
@@ -174,9 +174,7 @@ def test_topic_rules_of_the_settings_and_the_command_line_add_up(tmp_path: Path)
         {"topics": "t", "not_brokers": [3]},
         {"topics": "x.*", "spread_evenly": True},
     ]
-    made = planned(
-        tmp_path, "--topic-rule", "t most-per-broker=12", settings=RULED.replace("[1, 2, 3]", "[1, 2, 3, 4]")
-    )
+    made = planned(tmp_path, "--topic-rule", "t max-per-broker=12", settings=RULED.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
     assert {b for m in made["moves"] for b in m["new"]} <= {1, 2, 3, 4}
 
 
@@ -189,7 +187,7 @@ def test_topic_rules_of_the_settings_and_the_command_line_add_up(tmp_path: Path)
         ("t brokers=a", "gives brokers no value"),
         ("t brokers=", "gives brokers no value"),
         ("t spread-evenly=yes", "gives spread-evenly no value"),
-        ("t most-per-broker=1 most-per-broker=2", "says most-per-broker twice"),
+        ("t max-per-broker=1 max-per-broker=2", "says max-per-broker twice"),
         ("( ignore-racks", "is not a regular expression"),
     ],
 )
@@ -202,12 +200,12 @@ def test_a_rule_that_cannot_be_read_is_refused(text: str, sentence: str) -> None
 
 def test_every_kind_of_rule_can_be_said() -> None:
     """Fields by their names, with dashes."""
-    assert rule_of("gpu-.* brokers=1,2 leader-brokers=1 leader-racks=a,b most-per-broker=3 ignore-racks") == TopicRule(
+    assert rule_of("gpu-.* brokers=1,2 leader-brokers=1 leader-racks=a,b max-per-broker=3 ignore-racks") == TopicRule(
         topics="gpu-.*",
         brokers=frozenset({1, 2}),
         leader_brokers=frozenset({1}),
         leader_racks=frozenset({"a", "b"}),
-        most_per_broker=3,
+        max_per_broker=3,
         ignore_racks=True,
     )
 

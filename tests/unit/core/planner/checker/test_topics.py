@@ -52,12 +52,12 @@ NOT_3: Final = {"not_brokers": frozenset({3})}
         pytest.param([{"leader_racks": frozenset({"c"})}], move("t-0", 2, 1), ["t-0"], id="led-from-another-rack"),
         pytest.param([{"leader_brokers": frozenset({9})}], move("t-0", 2, 1), [], id="no-leader-is-alive"),
         pytest.param([ONLY_1, {"not_brokers": frozenset({1})}], move("t-1", 3, 2), [], id="no-leader-may-hold-it"),
-        pytest.param([{"most_per_broker": 2}], move("t-0", 1, 3), ["topic t"], id="too-many-on-a-broker"),
-        pytest.param([{"most_per_broker": 2}], move("t-0", 1, 6), [], id="as-many-as-allowed"),
-        pytest.param([{"most_per_broker": 1}], move("t-0", 4, 2), [], id="too-many-and-no-more-than-before"),
+        pytest.param([{"max_per_broker": 2}], move("t-0", 1, 3), ["topic t"], id="too-many-on-a-broker"),
+        pytest.param([{"max_per_broker": 2}], move("t-0", 1, 6), [], id="as-many-as-allowed"),
+        pytest.param([{"max_per_broker": 1}], move("t-0", 4, 2), [], id="too-many-and-no-more-than-before"),
         pytest.param([{"spread_evenly": True}], move("t-0", 1, 3), ["topic t"], id="more-than-an-even-spread"),
         pytest.param(
-            [{"spread_evenly": True}, {"most_per_broker": 5}], move("t-0", 1, 3), ["topic t"], id="the-lower-limit"
+            [{"spread_evenly": True}, {"max_per_broker": 5}], move("t-0", 1, 3), ["topic t"], id="the-lower-limit"
         ),
     ],
 )
@@ -99,16 +99,16 @@ def test_a_broker_that_is_not_there_leads_nothing() -> None:
         pytest.param(Leaders(), ruled(ONLY_1), ["t-1", "t-2"], id="leaders-repairs-that"),
         pytest.param(Racks(selection=Selection(topics="t")), ruled(ONLY_1), [], id="racks-does-not"),
         pytest.param(Balance(selection=Selection(exclude_brokers="3")), ruled(ONLY_1), ["t-1"], id="leader-left-out"),
-        pytest.param(Balance(), ruled({"most_per_broker": 1}), ["topic t"] * 3, id="too-many-on-each"),
-        pytest.param(Balance(), ruled({"most_per_broker": 2}), [], id="as-many-as-allowed"),
-        pytest.param(Leaders(), ruled({"most_per_broker": 1}), [], id="leaders-thins-nothing-out"),
+        pytest.param(Balance(), ruled({"max_per_broker": 1}), ["topic t"] * 3, id="too-many-on-each"),
+        pytest.param(Balance(), ruled({"max_per_broker": 2}), [], id="as-many-as-allowed"),
+        pytest.param(Leaders(), ruled({"max_per_broker": 1}), [], id="leaders-thins-nothing-out"),
         pytest.param(
             Balance(selection=Selection(exclude_brokers="[12]")),
-            ruled({"most_per_broker": 1}),
+            ruled({"max_per_broker": 1}),
             ["topic t"],
             id="too-many-on-brokers-left-out",
         ),
-        pytest.param(Balance(), ruled({"most_per_broker": 1}, pinned_topics="t"), [], id="too-many-and-pinned"),
+        pytest.param(Balance(), ruled({"max_per_broker": 1}, pinned_topics="t"), [], id="too-many-and-pinned"),
         pytest.param(Balance(), ruled({"spread_evenly": True}), ["topic t"] * 3, id="not-spread"),
         pytest.param(
             Balance(), ruled({"spread_evenly": True, "brokers": frozenset({1, 2, 3})}), [], id="spread-over-its-brokers"
@@ -150,7 +150,7 @@ def test_too_many_on_a_broker_are_no_finding_where_none_of_them_may_move() -> No
     """Others of the topic may; they are on other brokers."""
     moving = {"replicas": (1, 2, 5), "adding": (5,), "removing": (5,), "sizes": None}
     state = cluster(rows={("t", 0): moving, ("t", 2): {**moving, "replicas": (3, 1, 5), "leader": 3}})
-    assert found(policy=ruled({"most_per_broker": 1}), state=state) == [("promise", "topic t")] * 2
+    assert found(policy=ruled({"max_per_broker": 1}), state=state) == [("promise", "topic t")] * 2
 
 
 def test_a_partition_that_may_not_change_hides_no_other() -> None:
@@ -166,7 +166,7 @@ def test_what_moves_is_judged_by_its_rule_as_it_will_be() -> None:
     assert found(move("t-1", 2, 6), policy=policy) == [("promise", "t-2")]
     assert found(move("t-1", 2, 6), move("t-2", 6, 1), policy=policy) == []
     assert found(move("t-1", 3, 2), policy=ruled(ONLY_1)) == [("topic-rule", "t-1")]
-    assert found(move("t-0", 1, 5), policy=ruled({"most_per_broker": 1})) == [("promise", "topic t")] * 2
+    assert found(move("t-0", 1, 5), policy=ruled({"max_per_broker": 1})) == [("promise", "topic t")] * 2
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_what_moves_is_judged_by_its_rule_as_it_will_be() -> None:
         (ONLY_1, move("t-1", 1, 3), True),
         (ONLY_1, move("t-0", 1, 3), False),
         ({"leader_brokers": frozenset({1, 3})}, move("t-2", 1, 3), False),
-        ({"most_per_broker": 1}, move("t-0", 4, 2), True),
-        ({"most_per_broker": 2}, move("t-0", 4, 2), False),
+        ({"max_per_broker": 1}, move("t-0", 4, 2), True),
+        ({"max_per_broker": 2}, move("t-0", 4, 2), False),
         (NOT_3, move("v-0", 4, 2), False),
     ],
 )

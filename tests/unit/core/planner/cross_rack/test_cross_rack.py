@@ -199,10 +199,10 @@ def counted(state: ClusterState, loads: Loads, policy: CrossRackPolicy) -> tuple
 
 POLICIES = st.sampled_from(
     [
-        CrossRackPolicy(leaders=True, least_saving_bytes_per_s=1),
+        CrossRackPolicy(leaders=True, min_saving_bytes_per_s=1),
         CrossRackPolicy(
             leaders=True,
-            least_saving_bytes_per_s=50,
+            min_saving_bytes_per_s=50,
             clients=(
                 ClientRacks(topics="t0", producers={"r0": 1.0}),
                 ClientRacks(topics="t[01]", producers={"r1": 0.5, "r2": 0.5}, consumers={"r3": 1.0}),
@@ -272,7 +272,7 @@ def test_ranges_stay_met_cost_never_rises_and_a_second_plan_is_empty(
         saved, changes = now.bytes_per_s - then.bytes_per_s, len(made.moves)
         # From other leaders the search may reach what it missed from these: a range comes before traffic.
         if excess(after, loads, policy) >= excess(balanced, loads, policy) - 1e-9:
-            assert saved >= changes * cross_rack.least_saving_bytes_per_s - 3
+            assert saved >= changes * cross_rack.min_saving_bytes_per_s - 3
             assert changes == 0 or saved > 0
         told = made.summary["cross_rack"]
         assert told["after"]["bytes_per_s"] == then.bytes_per_s
@@ -330,7 +330,7 @@ def test_leaders_are_the_best_there_are_on_small_clusters(band: float) -> None:
         slots = Slots(world.row.astype(np.int64), world.cur.astype(np.int64), np.ones(len(world.cur), np.bool_))
         cost, total = sum(crossing.by_slot(slots), np.zeros(len(world.cur))), crossing.total(slots)
         low, high = np.minimum(asked.low, world.load), np.maximum(asked.high, world.load)
-        least = cross_rack.least_saving_bytes_per_s
+        least = cross_rack.min_saving_bytes_per_s
         most = best(world, cost, low, high, least)
         before = world.cur.copy()
         changed += lead_cheaply(world, asked, cost, least=least, total=total)
@@ -347,7 +347,7 @@ def in_the_producers_rack(*, leaders: bool = True, least: int = 10_000) -> tuple
     """Twelve partitions whose replicas are in all three racks, led in c, written from a; leaders have wide ranges."""
     state = a_cluster(*[(3, 1, 2)] * 12)
     cross_rack = replace(clients({"a": 1.0}, {"a": 1.0}), leaders=leaders, price_per_gib=0.02, currency="USD")
-    cross_rack = replace(cross_rack, least_saving_bytes_per_s=least)
+    cross_rack = replace(cross_rack, min_saving_bytes_per_s=least)
     wide = {"preferred-leaders": 0.99, "bytes-out": 0.99}
     return state, the_loads([MIB] * 12, [MIB] * 12, 3), PlannerPolicy(bands=wide, trigger=0.99, cross_rack=cross_rack)
 
@@ -458,7 +458,7 @@ def test_settings_name_racks_and_shares() -> None:
         ({"clients": [{"topics": "t", "producers": {"a": 1.5, "b": -0.5}}]}, "'a'"),
         ({"clients": [{"topics": "(", "producers": {"a": 1}}]}, "regular expression"),
         ({"clients": [{"topics": "t"}]}, "neither"),
-        ({"least_saving_bytes_per_s": 0}, "least_saving_bytes_per_s"),
+        ({"min_saving_bytes_per_s": 0}, "min_saving_bytes_per_s"),
         ({"price_per_gib": -1}, "price_per_gib"),
         ({"currency": "USD"}, "currency"),
         ({"prize_per_gib": 1}, "price_per_gib"),

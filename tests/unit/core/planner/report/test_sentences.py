@@ -14,7 +14,7 @@ from ballast.core.planner.report.sentences import TEMPLATES, obstacle
 FEW = "fewer replicas than min.insync.replicas, and writes with acks=all are rejected while one is added (NOT_ENOUGH_REPLICAS)"
 COUNT: dict[str, Value] = {"count": 5}
 FIGURES: dict[str, Value] = {"limit": 350, "limits": "bytes"}
-CROWD: dict[str, Value] = {"broker": 3, "replicas": 5, "most": 2, "topic": "t"}
+CROWD: dict[str, Value] = {"broker": 3, "replicas": 5, "allowed": 2, "topic": "t"}
 RANGE: dict[str, Value] = {"resource": "disk", "brokers": (1, 4), "of": 5, "band": 0.08, "furthest": 4, "away": -0.123}
 AWAY = "2 of 5 brokers stay outside ±8 % (1, 4); the furthest, broker 4, is 12.3 % under its share: "
 WIDER = "Allow a wider band for disk"
@@ -60,8 +60,8 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
         "Let another broker lead it: demote fewer, or allow more in the rules for its topic.",
     ),
     (
-        "no-broker/most-per-broker",
-        {"most": 2},
+        "no-broker/max-per-broker",
+        {"allowed": 2},
         "no broker was found with a free rack, enough disk and fewer than 2 replicas of its topic, as many as its rules allow",
         "Let the rules for its topic allow more, add a broker in another rack, or add disk.",
     ),
@@ -110,8 +110,8 @@ SAID: tuple[tuple[str, dict[str, Value], str, str], ...] = (
         RULES,
     ),
     (
-        "topic-rule/most-per-broker",
-        {"brokers": tuple(range(1, 11)), "replicas": 24, "most": 2},
+        "topic-rule/max-per-broker",
+        {"brokers": tuple(range(1, 11)), "replicas": 24, "allowed": 2},
         "its rules allow only brokers 1, 2, 3, 4, 5, 6, 7, 8 and 2 more with 2 replicas each, and it has 24 replicas",
         RULES,
     ),

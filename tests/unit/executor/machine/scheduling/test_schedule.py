@@ -335,7 +335,7 @@ def test_a_fresher_list_of_reassignments_is_judged_by_as_well() -> None:
         ),
         pytest.param(
             state_of(A, disks={3: (LogDir("/d", total_bytes=100 * MB, usable_bytes=15 * MB),)}),
-            {"disk_reserve_share": 0.06},
+            {"disk_reserve_fraction": 0.06},
             "destination-full",
             id="reserve",
         ),
@@ -413,7 +413,7 @@ def test_a_move_that_is_refused_already_is_not_refused_for_its_throttle() -> Non
 
 
 FAST: Final = {A.name: 20.0 * MB}
-AUTO: Final = ExecutionPolicy(throttle="auto", auto_start_bytes_per_s=10 * MB, auto_small_s=0.0)
+AUTO: Final = ExecutionPolicy(throttle="auto", auto_start_bytes_per_s=10 * MB, auto_small_copy_s=0.0)
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ AUTO: Final = ExecutionPolicy(throttle="auto", auto_start_bytes_per_s=10 * MB, a
         pytest.param(
             replace(AUTO, throttle_per_broker={3: 10 * MB}), {}, "--raise-throttle", id="fixed-for-this-broker"
         ),
-        pytest.param(replace(AUTO, auto_ceiling_bytes_per_s=20 * MB), {}, "lower traffic", id="over-the-ceiling"),
+        pytest.param(replace(AUTO, auto_max_bytes_per_s=20 * MB), {}, "lower traffic", id="over-the-maximum"),
         pytest.param(
             replace(FIXED, keep_existing_rates=True, raise_throttle=True),
             {"rates_of_others": {3: 12 * MB}},
@@ -441,7 +441,7 @@ def test_a_throttle_below_the_inbound_rate_is_refused_with_what_helps(
     assert (codes(after), begun(after), after.rates) == ([("throttle-too-low", "t-0")], [1], {})
     assert remedy in after.verdicts[0].remedy
     assert "20.0 MiB/s" in after.verdicts[0].detail
-    if "ceiling" in remedy or "quieter" in remedy:
+    if remedy == "lower traffic":
         assert "broker 3 at most 20.0 MiB/s" in after.verdicts[0].detail
     if "ended" in remedy:
         assert "12.0 MiB/s" in after.verdicts[0].detail
@@ -470,11 +470,11 @@ def test_a_move_that_none_write_to_hides_no_other_whose_throttle_is_too_low() ->
     assert (begun(after), [v.code for v in after.verdicts]) == ([1], ["throttle-too-low"])
 
 
-def test_auto_may_give_a_broker_all_of_its_ceiling() -> None:
+def test_auto_may_give_a_broker_all_of_its_maximum() -> None:
     """To the byte; one that needs a byte more is refused."""
     most = int(FAST[A.name] / SAFE_SHARE) + 1
-    for ceiling, starts in ((most, [0]), (most - 1, [])):
-        after, _ = started(run_of(waiting(A), replace(AUTO, auto_ceiling_bytes_per_s=ceiling), inbound=FAST))
+    for maximum, starts in ((most, [0]), (most - 1, [])):
+        after, _ = started(run_of(waiting(A), replace(AUTO, auto_max_bytes_per_s=maximum), inbound=FAST))
         assert begun(after) == starts
 
 

@@ -18,10 +18,10 @@ from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import MoveRun, Now, Run, new_run
 from ballast.executor.machine.scheduling.speeds import (
     broker_rates,
-    ceiling,
-    floor,
+    max_rate,
     measure_late,
     measure_traffic,
+    min_rate,
     needed_rates,
     require_rates,
     start_rate,
@@ -70,14 +70,14 @@ def test_a_broker_that_did_not_tell_what_goes_through_it_is_not_taken_for_idle()
     """Broker 2 leads a partition that was not measured: it begins cautiously, like an unknown one, under the link."""
     s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=900 * MB)
     state = s.cluster.snapshot()
-    policy = ExecutionPolicy(network_bytes_per_s=100 * MB, network_share=0.8, auto_start_bytes_per_s=4 * MB)
+    policy = ExecutionPolicy(network_bytes_per_s=100 * MB, network_fraction=0.8, auto_start_bytes_per_s=4 * MB)
     plan = s.plan(Move(T, 0, (1, 2), (3, 2), 900 * MB), Move(T, 1, (2, 1), (3, 1), 900 * MB))
     run = new_run("r", plan, policy, Now(0, 0.0))
     whole = measure_traffic(run, state, {T0: 0.0, TopicPartition(T, 1): 0.0})
     assert broker_rates(whole, [1, 2]) == {1: 40 * MB, 2: 40 * MB}
     part = measure_traffic(run, state, {T0: 0.0})
     assert broker_rates(part, [1, 2]) == {1: 40 * MB, 2: 4 * MB}
-    assert ceiling(part, 2) == 80 * MB
+    assert max_rate(part, 2) == 80 * MB
 
 
 def run_under(policy: ExecutionPolicy, *, inbound: float = 0.0, size: int = 400 * MB) -> Scene:
@@ -90,7 +90,7 @@ def run_under(policy: ExecutionPolicy, *, inbound: float = 0.0, size: int = 400 
 
 def test_auto_begins_at_half_of_the_headroom_and_never_goes_over_it() -> None:
     """8 of 10 MB/s usable, 2 in use on broker 3: it begins at 3 there, and ends at the 6 that are left."""
-    policy = ExecutionPolicy(network_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
+    policy = ExecutionPolicy(network_bytes_per_s=10 * MB, auto_min_bytes_per_s=MB)
     s = run_under(policy, inbound=2 * MB)
     rates = rates_set(s.ears, 3)
     assert rates[0] == pytest.approx(3 * MB, rel=0.05)
@@ -105,7 +105,7 @@ def test_auto_follows_the_headroom_while_it_runs() -> None:
     s = scene({0: (1, 2)}, size_bytes=1500 * MB)
     s.world.add_topic("busy", {0: (2, 3)}, size_bytes=MB)
     s.world.clock.at(s.world.clock.monotonic_s() + 70, lambda: s.world.set_load("busy", 5 * MB))
-    policy = ExecutionPolicy(network_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
+    policy = ExecutionPolicy(network_bytes_per_s=10 * MB, auto_min_bytes_per_s=MB)
     assert s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 1500 * MB)), policy, run_id="r").status == "done"
     rates = rates_set(s.ears, 3)
     assert max(rates) == pytest.approx(8 * MB, rel=0.05)
@@ -114,7 +114,7 @@ def test_auto_follows_the_headroom_while_it_runs() -> None:
 
 def test_auto_without_a_link_assumes_nothing_and_begins_low() -> None:
     """The cautious start while brokers carry little, and half of what they carry where that is more."""
-    policy = ExecutionPolicy(auto_floor_bytes_per_s=MB // 4, auto_start_bytes_per_s=2 * MB)
+    policy = ExecutionPolicy(auto_min_bytes_per_s=MB // 4, auto_start_bytes_per_s=2 * MB)
     assert rates_set(run_under(policy, inbound=MB).ears, 3)[0] == 2 * MB
     # Broker 2 leads the busy partition: 5 MB/s to its follower and as much to readers go out, 10 MB/s.
     busy = run_under(policy, inbound=5 * MB)
@@ -129,16 +129,16 @@ def test_auto_refuses_a_move_that_needs_more_than_its_headroom() -> None:
     assert result.status == "refused"
     (held,) = next(h.verdicts for h in s.ears.heard if isinstance(h, Refusing) and h.verdicts)
     assert (held.code, held.cause) == ("throttle-too-low", "headroom")
-    assert held.values["most_bytes_per_s"] == pytest.approx(2 * MB, rel=0.05)
+    assert held.values["max_bytes_per_s"] == pytest.approx(2 * MB, rel=0.05)
     assert isinstance(held.values["lack"], RateShortfall)
     assert held.values["lack"].broker == 1
 
 
 def test_auto_never_goes_under_its_floor() -> None:
-    """A broker whose link is full already still gets the floor, or its moves would never end."""
-    policy = ExecutionPolicy(network_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
+    """A broker whose link is full already still gets the minimum, or its moves would never end."""
+    policy = ExecutionPolicy(network_bytes_per_s=10 * MB, auto_min_bytes_per_s=MB)
     run = replace(Run("r", "test", "c", policy, {}, {}), headroom={1: 0})
-    assert (ceiling(run, 1), broker_rates(run, [1])) == (MB, {1: MB})
+    assert (max_rate(run, 1), broker_rates(run, [1])) == (MB, {1: MB})
 
 
 def test_one_rate_for_each_broker() -> None:
@@ -169,7 +169,7 @@ def test_rates_by_broker_must_cover_the_plan() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"network_bytes_per_s": 0}, {"network_share": 0.0}, {"network_share": 1.1}, {"auto_floor_bytes_per_s": 0}],
+    [{"network_bytes_per_s": 0}, {"network_fraction": 0.0}, {"network_fraction": 1.1}, {"auto_min_bytes_per_s": 0}],
 )
 def test_a_link_of_nothing_is_refused(wrong: dict[str, float]) -> None:
     """Values that could only be a slip."""
@@ -183,17 +183,17 @@ def bare(policy: ExecutionPolicy, *moves: MoveRun) -> Run:
 
 
 def test_what_copies_need_is_given_whatever_the_link_has_left() -> None:
-    """To the broker that needs it; the others keep to their headroom and the floor."""
-    policy = ExecutionPolicy(auto_floor_bytes_per_s=10, auto_ceiling_bytes_per_s=900, auto_start_bytes_per_s=50)
+    """To the broker that needs it; the others keep to their headroom and the minimum."""
+    policy = ExecutionPolicy(auto_min_bytes_per_s=10, auto_max_bytes_per_s=900, auto_start_bytes_per_s=50)
     run = replace(bare(policy), headroom={1: 30, 2: 30}, needed={1: 70})
-    assert [floor(run, b) for b in (1, 2)] == [70, 10]
-    assert [ceiling(run, b) for b in (1, 2, 3)] == [70, 30, 900]
+    assert [min_rate(run, b) for b in (1, 2)] == [70, 10]
+    assert [max_rate(run, b) for b in (1, 2, 3)] == [70, 30, 900]
     assert broker_rates(run, [1, 2, 3]) == {1: 70, 2: 30, 3: 50}
 
 
 def test_a_rate_that_was_chosen_is_kept_within_its_bounds_and_a_stated_one_as_it_is() -> None:
     """A raised rate of a broker that is named may be over the most that ``auto`` would give."""
-    policy = ExecutionPolicy(auto_floor_bytes_per_s=10, auto_ceiling_bytes_per_s=900, throttle_per_broker={4: 5})
+    policy = ExecutionPolicy(auto_min_bytes_per_s=10, auto_max_bytes_per_s=900, throttle_per_broker={4: 5})
     run = replace(bare(policy), rates={1: 5, 2: 1000, 3: 500, 4: 2000, 5: 500}, headroom={5: 300})
     assert broker_rates(run, [1, 2, 3, 4, 5]) == {1: 10, 2: 900, 3: 500, 4: 2000, 5: 300}
     assert broker_rates(replace(run, rates={}), [4]) == {4: 5}
@@ -203,11 +203,11 @@ def test_what_a_broker_begins_with_goes_by_what_was_measured_of_it() -> None:
     """Its headroom counts only where its traffic is known, its copies where their size is; a stated rate is begun with, and so is what copies need."""
     policy = ExecutionPolicy(
         throttle_per_broker={9: 5},
-        auto_floor_bytes_per_s=10,
-        auto_ceiling_bytes_per_s=900,
+        auto_min_bytes_per_s=10,
+        auto_max_bytes_per_s=900,
         auto_start_bytes_per_s=50,
-        auto_small_bytes_per_s=70,
-        auto_small_s=2,
+        auto_small_copy_bytes_per_s=70,
+        auto_small_copy_s=2,
     )
     run = replace(
         bare(policy),
@@ -221,7 +221,7 @@ def test_what_a_broker_begins_with_goes_by_what_was_measured_of_it() -> None:
         2: Start(50, Basis.CAUTIOUS),
         3: Start(120, Basis.TRAFFIC),
         4: Start(70, Basis.SMALL),
-        5: Start(60, Basis.CEILING),
+        5: Start(60, Basis.MAXIMUM),
         6: Start(50, Basis.CAUTIOUS),
         7: Start(50, Basis.CAUTIOUS),
         8: Start(80, Basis.CAUTIOUS),
@@ -234,7 +234,7 @@ def test_the_first_measurement_tells_the_traffic_and_each_one_the_headroom() -> 
     """A run whose rates do not follow the cluster has no use for either."""
     s = scene({0: (1, 2)}, brokers=2)
     state = s.cluster.snapshot()
-    linked = bare(ExecutionPolicy(network_bytes_per_s=100, network_share=0.5))
+    linked = bare(ExecutionPolicy(network_bytes_per_s=100, network_fraction=0.5))
     first = measure_traffic(linked, state, {T0: 10.0})
     assert (first.headroom, first.traffic) == ({1: 30, 2: 40}, {1: 20.0, 2: 10.0})
     second = measure_traffic(first, state, {T0: 20.0})
