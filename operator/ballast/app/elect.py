@@ -127,5 +127,5 @@ def without_drained(
     kept = [n for n in names if int(led[state.index[n]]) < 0 or int(preferred[state.index[n]]) not in draining]
     if len(kept) < len(names):
         homes = sorted({int(preferred[state.index[n]]) for n in names} & draining)
-        on_line(f"{human_elections(len(names) - len(kept))} left out, to {human_brokers(homes)}: drained.")
+        on_line(f"{human_elections(len(names) - len(kept))} left out, to {human_brokers(homes)}: draining.")
     return kept

@@ -38,7 +38,7 @@ def read_held(opened: OpenCluster, state: ClusterState, on_line: ShowLine) -> He
             raise Unavailable(f"{JOURNAL_TOPIC} has no leader that answers.")
         return held_settings(opened, timeout_s=JOURNAL_WAIT_S)
     except BallastError as failure:
-        on_line(f"Throttles of runs and drained brokers are not known: {failure.message}")
+        on_line(f"Throttles of runs and draining brokers are not known: {failure.message}")
         return HeldSettings(frozenset(), frozenset(), None)
 
 

@@ -56,7 +56,7 @@ def test_a_journal_that_does_not_answer_is_said() -> None:
     assert read_held(unasked_cluster(), state, told.append).drains is None
     assert read_drained(unasked_cluster(), state, told.append) == frozenset()
     assert len(told) == 2
-    assert "drained brokers are not known" in told[0]
+    assert "draining brokers are not known" in told[0]
 
 
 def test_a_plan_by_hand_fills_no_drained_broker() -> None:

@@ -48,7 +48,7 @@ def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) ->
             render_table(columns, [(str(d.broker), human_moment(d.since_ms), d.by) for d in found], screen.width)
         )
     else:
-        print_line("No broker is drained by a request.")
+        print_line("No broker is draining on request.")
     return 0
 
 
@@ -85,7 +85,7 @@ def end(*, broker: int, journal: str | None, lock_wait: float, take_over: bool, 
 
 def _require(log: Journal, broker: int) -> None:
     if broker not in {d.broker for d in _drains(log)}:
-        raise Refused(f"Broker {broker} is not drained by a request.", hint="ballast drains lists those that are.")
+        raise Refused(f"Broker {broker} is not draining on request.", hint="ballast drains lists those that are.")
 
 
 def _drains(log: Journal) -> tuple[Drain, ...]:

@@ -27,4 +27,4 @@ def refuse_drained(brokers: Iterable[int], drained: Iterable[int], what: str, ot
     filled = frozenset(brokers) & frozenset(drained)
     if filled:
         first = min(filled)
-        raise Refused(f"{what} broker {first}, which is drained.", hint=hint_to_end(first, otherwise))
+        raise Refused(f"{what} broker {first}, which is draining.", hint=hint_to_end(first, otherwise))

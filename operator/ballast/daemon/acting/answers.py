@@ -31,7 +31,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "drain-ended": "{by} ended the drain of broker {broker}.",
     "drain-ended/kept": "{by} ended the drain of broker {broker}. balance.draining still names it.",
     "broker-unknown": "There is no broker {broker}.",
-    "not-drained": "Broker {broker} is not drained by a request.",
+    "not-draining": "Broker {broker} is not draining on request.",
     # The lock.
     "lock-released": "The lock is released for {by}; Ballast acquires it again once it is free.",
     "observes": "This process only observes: there is nothing to approve or to cancel.",
@@ -44,12 +44,12 @@ REMEDIES: Final[Mapping[str, str]] = {
     "nothing-runs": "Name the run, if one is about to begin.",
     "run-in-progress": "Ask again when it has ended.",
     "run-not-executed": "ballast runs show {run} tells how it ended.",
-    "not-drained": "{drained:drained}",
+    "not-draining": "{drained:drained}",
 }
 
 
 def _name_drained(brokers: list[int]) -> str:
-    return f"Drained: {human_brokers(brokers)}." if brokers else "No broker is drained by a request."
+    return f"Draining: {human_brokers(brokers)}." if brokers else "No broker is draining on request."
 
 
 class DaemonAnswer(Message):

@@ -79,7 +79,7 @@ class Drains:
     def end(self, request: Request) -> str:
         """The broker takes its share again; the next balance fills it."""
         drained = sorted(d.broker for d in self.board.view.drains)
-        broker = _broker_among(drained, request, "not-drained")
+        broker = _broker_among(drained, request, "not-draining")
         self.access.write(drain_record(broker, None))
         self.board.update(lambda view: {"drains": tuple(d for d in view.drains if d.broker != broker)})
         self.look_again()

@@ -12,9 +12,9 @@ from ballast.daemon.acting.answers import REMEDIES, SENTENCES, answer, refusal
 
 def test_a_refusal_says_what_to_do() -> None:
     """As its message and its hint."""
-    refused = refusal("not-drained", broker=3, drained=[1, 2])
-    assert (refused.message, refused.hint) == ("Broker 3 is not drained by a request.", "Drained: brokers 1, 2.")
-    assert refusal("not-drained", broker=3, drained=[]).hint == "No broker is drained by a request."
+    refused = refusal("not-draining", broker=3, drained=[1, 2])
+    assert (refused.message, refused.hint) == ("Broker 3 is not draining on request.", "Draining: brokers 1, 2.")
+    assert refusal("not-draining", broker=3, drained=[]).hint == "No broker is draining on request."
     assert refusal("observes").hint is None
 
 
