@@ -77,7 +77,7 @@ class WrongCluster(Refused):
 
 
 class JournalLost(Refused):
-    """The journal was deleted, made again or cut off: it is no longer what this process wrote to it or read from it."""
+    """The journal was deleted, recreated or truncated: it is no longer what this process wrote to it or read from it."""
 
     id = "journal-lost"
 

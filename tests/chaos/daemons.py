@@ -25,7 +25,7 @@ SETTINGS: Final[dict[str, Any]] = {
         "observe_s": 2, "log_dirs_s": 4, "balance_s": 10, "repair_s": 5, "act_s": 1, "lock_s": 1, "journal_s": 5,
     },
     "leaders": {"check_interval_s": 5, "with_controller_rebalance": "act"},
-    "caution": {"membership_cool_down_s": 5, "down_broker_grace_s": 30},
+    "guards": {"membership_cool_down_s": 5, "down_broker_grace_s": 30},
     "repair": {"max_brokers_fraction": 0.5},
     "actions": {
         "replica_list_changes": {"cool_down_s": 1},

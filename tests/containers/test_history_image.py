@@ -61,7 +61,7 @@ def test_a_folder_that_cannot_be_written_is_told_until_it_can(
         metrics = f"{ready.rpartition('/')[0]}/metrics"
         failures = "ballast_sample_failures_in_a_row"
         until("failures that are counted", lambda: (figure(metrics, failures) or 0) >= ALERT_FROM, container)
-        assert figure(metrics, "ballast_lock_held") == 1, "the alert asks for the replica that writes samples"
+        assert figure(metrics, "ballast_active_or_observing") == 1, "the alert asks for the replica that writes samples"
         assert figure(metrics, "ballast_sample_timestamp_seconds") is None
         assert get(ready)[0] == 200
         told = next(line for line in warnings(container) if f"{MOUNT}/samples" in line)

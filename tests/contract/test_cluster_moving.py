@@ -162,7 +162,7 @@ def test_a_replica_list_change_is_done_at_once_and_free(form: ClusterForm) -> No
 
 
 def test_an_election_that_is_not_needed_counts_as_done(form: ClusterForm) -> None:
-    """The preferred replica already leads: ok.  A partition that does not exist: not ok, and named so."""
+    """The preferred leader already leads: ok.  A partition that does not exist: not ok, and named so."""
     name = TopicPartition(form.topic({0: (1, 2)}), 0)
     missing = TopicPartition(name.topic, 9)
     outcomes = form.cluster.elect_leaders([name, missing])

@@ -124,7 +124,7 @@ def test_it_waits_for_quiet_after_a_brokers_return(leader: Rig, world: SimWorld,
     wait(leader, 60)
     assert "Waiting for replicas to be in sync: a broker came or went" in check_leaders(leader)
     assert not_led(world, 1) == 4
-    wait(leader, leader.policy.caution.membership_cool_down_s + 1)
+    wait(leader, leader.policy.guards.membership_cool_down_s + 1)
     assert "Run run-1 started" in check_leaders(leader)
     assert not_led(world, 1) == 0
 
@@ -230,14 +230,14 @@ def test_a_down_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: S
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
     cluster.world.add_broker(SimBroker(id=4, rack="a"))
-    wait(leader, leader.policy.caution.membership_cool_down_s + 1)
+    wait(leader, leader.policy.guards.membership_cool_down_s + 1)
     cluster.world.kill(1)
     wait(leader, 60)
     assert "to return before its replicas are rebuilt" in check_repair(leader)
     leader.board.publish(balance=BalanceView(verdict="balanced", detail="Every resource is within its range."))
     assert "repair comes first" in check_balance(leader)
     assert leader.board.view.balance == BalanceView()
-    wait(leader, leader.policy.caution.down_broker_grace_s)
+    wait(leader, leader.policy.guards.down_broker_grace_s)
     said = check_repair(leader)
     assert "Broker 1 has been down" in said
     assert "Run run-1 started" in said
@@ -269,7 +269,7 @@ def test_what_was_on_a_failed_log_dir_is_rebuilt_after_the_grace_and_nothing_els
     world.add_broker(SimBroker(id=4, rack="a"))
     world.brokers[2].dir_bytes = (1e12, 1e12)
     world.add_topic("late", dict.fromkeys(range(6), (2, 3)), size_bytes=1e6)
-    wait(leader, leader.policy.caution.membership_cool_down_s + 1)
+    wait(leader, leader.policy.guards.membership_cool_down_s + 1)
 
     def held() -> tuple[set[str], set[str]]:
         """Partitions with a replica on broker 2, and those of which it is offline."""
@@ -289,10 +289,10 @@ def test_what_was_on_a_failed_log_dir_is_rebuilt_after_the_grace_and_nothing_els
         assert leader.parts.reading.failed_disks.since_s.keys() == {2}
         if mended:
             world.repair_dirs(2)
-            wait(leader, leader.policy.caution.down_broker_grace_s)
+            wait(leader, leader.policy.guards.down_broker_grace_s)
             check_repair(leader)
             assert held() == (before, set())
-    wait(leader, leader.policy.caution.down_broker_grace_s)
+    wait(leader, leader.policy.guards.down_broker_grace_s)
     assert "Run run-1 started" in check_repair(leader)
     wait(leader, 5)
     assert held() == (before - lost, set())
@@ -304,8 +304,8 @@ def test_what_cannot_be_rebuilt_is_named(leader: Rig) -> None:
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
     cluster.world.kill(1)
-    wait(leader, leader.policy.caution.down_broker_grace_s + 1)
-    wait(leader, leader.policy.caution.down_broker_grace_s + 1)
+    wait(leader, leader.policy.guards.down_broker_grace_s + 1)
+    wait(leader, leader.policy.guards.down_broker_grace_s + 1)
     check_repair(leader)
     wait(leader, leader.policy.actions.repair.cool_down_s + 60)
     said = check_repair(leader)
@@ -321,7 +321,7 @@ def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Rig) -> 
     moved = TopicPartition("orders", 4)
     turned = tuple(reversed(placed[moved]))
     cluster.alter_reassignments({moved: turned})
-    wait(leader, leader.policy.caution.membership_cool_down_s + 1)
+    wait(leader, leader.policy.guards.membership_cool_down_s + 1)
     assert "Nothing needs repair" in check_repair(leader), "no rule says so"
     rule = TopicRule(topics="orders", kafka_placement=True)
     leader.policy = replace(leader.policy, balance=replace(leader.policy.balance, topic_rules=(rule,)))
@@ -339,7 +339,7 @@ def test_kafka_placements_over_other_brokers_wait_for_approval(leader: Rig, worl
     leader.policy = replace(AUTO, balance=replace(AUTO.balance, topic_rules=(rule,)))
     before = {p.name: tuple(p.replicas) for p in world.partitions()}
     world.add_broker(SimBroker(id=4, rack="a"))
-    wait(leader, leader.policy.caution.membership_cool_down_s + 1)
+    wait(leader, leader.policy.guards.membership_cool_down_s + 1)
     check_repair(leader)
     (waiting,) = leader.board.view.plans
     assert (waiting.action, waiting.pending_approval) == ("repair", True)
@@ -357,7 +357,7 @@ def test_a_topic_that_kafka_cannot_place_is_named_and_the_others_are_repaired(le
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
     cluster.alter_reassignments({moved: tuple(reversed(placed))})
-    wait(leader, leader.policy.caution.membership_cool_down_s + 1)
+    wait(leader, leader.policy.guards.membership_cool_down_s + 1)
     rule = TopicRule(topics=".*", kafka_placement=True)
     leader.policy = replace(AUTO, balance=replace(AUTO.balance, topic_rules=(rule,)))
     said = check_repair(leader)
@@ -375,7 +375,7 @@ def test_a_new_broker_is_filled(leader: Rig) -> None:
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
     cluster.world.add_broker(SimBroker(id=4, rack="a"))
-    wait(leader, leader.policy.caution.membership_cool_down_s + 1)
+    wait(leader, leader.policy.guards.membership_cool_down_s + 1)
     for _ in range(6):
         check_balance(leader)
         wait(leader, 3600)
@@ -392,7 +392,7 @@ def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Rig) -> None:
     world = cluster.world
     world.add_broker(SimBroker(id=4, rack="a"))
     leader.policy = replace(AUTO, balance=replace(AUTO.balance, draining=frozenset({1})))
-    wait(leader, leader.policy.caution.membership_cool_down_s + 1)
+    wait(leader, leader.policy.guards.membership_cool_down_s + 1)
     for _ in range(4):
         check_balance(leader)
         wait(leader, 3600)
@@ -421,7 +421,7 @@ def test_a_foreign_reassignment_keeps_it_from_starting(leader: Rig, world: SimWo
     assert isinstance(cluster, SimCluster)
     name = next(p.name for p in world.partitions() if p.replicas[0] == 2)
     cluster.alter_reassignments({name: (4, 2, 3)})
-    wait(leader, leader.policy.caution.membership_cool_down_s + 1)
+    wait(leader, leader.policy.guards.membership_cool_down_s + 1)
     assert (
         f"Waiting for another balancer or reassignment: A reassignment that Ballast did not start: {name}"
         in check_leaders(leader)
@@ -513,7 +513,7 @@ def test_another_cluster_at_the_same_address_is_refused(leader: Rig, monkeypatch
 
 def test_nothing_is_decided_from_an_old_reading(leader: Rig, clock: SimClock) -> None:
     """When the cluster has not been read for a while, checks refuse instead of guessing."""
-    clock.sleep(leader.policy.caution.max_reading_age_s + 1)
+    clock.sleep(leader.policy.guards.max_reading_age_s + 1)
     with pytest.raises(Unavailable, match="no fresh reading"):
         check_leaders(leader)
 

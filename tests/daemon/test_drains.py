@@ -151,7 +151,7 @@ def test_an_empty_broker_is_drained_without_a_plan(leader: Rig, world: SimWorld)
 def test_no_leader_is_elected_on_a_drained_broker(
     leader: Rig, world: SimWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither by themselves nor on request, as long as it still holds their preferred replicas."""
+    """Neither by themselves nor on request, as long as it still holds their preferred leaders."""
     bounce(world, 1)
     observe(leader)
     leader.board.publish(drains=(Drain(broker=1, by="Ada", since_ms=0),))

@@ -110,7 +110,7 @@ def test_a_run_is_resumed_whatever_it_was_begun_with(
     """The lock loop makes the journal again, and the run's own thread waits for that: ``leave`` is a command's."""
     bodies: list[Callable[[], None]] = []
     context.cluster = SimCluster(make_world(clock, brokers=4))
-    policy = ExecutionPolicy(throttle=10**6, measure_s=0, moves_in_cluster=1, journal_lost="leave")
+    policy = ExecutionPolicy(throttle=10**6, measure_s=0, moves_at_once=1, journal_lost="leave")
     give_run_controller(context, store, policy, spawn=bodies.append)
     context.policy = replace(context.policy, mode=Mode.AUTO)
 

@@ -180,7 +180,7 @@ def test_a_broker_that_returns_while_its_repair_is_planned_keeps_its_replicas(le
     world.kill(2)
     world.clock.sleep(60)
     observe(leader)
-    world.clock.sleep(leader.policy.caution.down_broker_grace_s)
+    world.clock.sleep(leader.policy.guards.down_broker_grace_s)
     observe(leader)
     meanwhile(leader, lambda: world.start(2))
     with pytest.raises(Unavailable):

@@ -49,7 +49,7 @@ def lose(world: SimWorld, context: Rig, *brokers: int) -> None:
     for broker in brokers:
         world.kill(broker)
     for _ in range(2):
-        world.clock.sleep(context.policy.caution.down_broker_grace_s + 1)
+        world.clock.sleep(context.policy.guards.down_broker_grace_s + 1)
         world.clock.sleep(1)
         observe(context)
 
@@ -154,7 +154,7 @@ def come_back(world: SimWorld, context: Rig, broker: int) -> None:
 
 def pass_quiet_time(world: SimWorld, context: Rig) -> None:
     """Nothing comes or goes for the quiet time."""
-    world.clock.sleep(context.policy.caution.membership_cool_down_s)
+    world.clock.sleep(context.policy.guards.membership_cool_down_s)
     world.clock.sleep(1)
     observe(context)
 
@@ -169,7 +169,7 @@ def test_a_broker_waits_for_the_rest_of_its_rack_and_is_then_rebuilt(clock: SimC
     assert "UTC: broker 3 of its rack came up, and the rest usually follows." in said
     (absence,) = context.board.view.absences
     left_ms = absence.repair_at_ms - clock.now_ms()
-    assert abs(left_ms - context.policy.caution.membership_cool_down_s * 1000) < 5000
+    assert abs(left_ms - context.policy.guards.membership_cool_down_s * 1000) < 5000
     assert act(context) == "No pending action."
     assert left_on(world, 6) > 0
     pass_quiet_time(world, context)
@@ -224,7 +224,7 @@ def test_a_broker_that_flaps_does_not_hold_repair_back_for_ever(clock: SimClock)
     world, context = cluster(clock, 9, 3, NINE)
     lose(world, context, 3, 6)
     come_back(world, context, 3)
-    for _ in range(int(context.policy.caution.membership_cool_down_s / 60)):
+    for _ in range(int(context.policy.guards.membership_cool_down_s / 60)):
         assert left_on(world, 6) > 0
         world.kill(3)
         world.clock.sleep(30)

@@ -372,11 +372,11 @@ def test_cancelling_one_run_does_not_hit_another(
     assert answer(context, late) == "Refused: Run run-1 is not being executed; run run-2 is."
     assert asked == []
     assert answer(context, replace(late, kind="rollback", body={"run": "run-2"})).startswith(
-        "Ada asked to cancel run run-2 and to undo"
+        "Ada requested to cancel run run-2 and to roll back"
     )
     assert answer(context, replace(late, body={})).startswith("Refused"), "it names no run"
     assert answer(context, replace(late, body={"run": "run-2", "reason": "release"})).startswith(
-        "Ada asked to cancel run run-2."
+        "Ada requested to cancel run run-2."
     )
     assert asked == [("run-2", True, "Ada"), ("run-2", False, "Ada: release")]
 
@@ -502,7 +502,7 @@ def test_a_run_that_is_taken_up_while_ballast_is_paused_starts_nothing_new(
     lists = {n: tuple(world.partition(*n).replicas) for n in names}
     moves = tuple(Move(*n, old, (*old[:2], 4), 100_000_000) for n, old in lists.items())
     plan = Plan("test", state.cluster_id, fingerprint(state), moves=moves)
-    one_by_one = ExecutionPolicy(throttle=5_000_000, moves_in_cluster=1)
+    one_by_one = ExecutionPolicy(throttle=5_000_000, moves_at_once=1)
     clock.after(10, driver.leave)
     assert driver.execute(plan, one_by_one, run_id="left").status == "left"
     journal.append([Record(PAUSE_KEY, {"by": "Ada", "since_ms": clock.now_ms(), "reason": "release night"})])
@@ -529,14 +529,14 @@ def test_a_plan_keeps_its_name_while_producers_write(world: SimWorld, clock: Sim
     context.policy = replace(AUTO, mode=Mode.APPROVE)
     keep_lock(context, holder())
     world.add_broker(SimBroker(id=4, rack="a"))
-    clock.sleep(context.policy.caution.membership_cool_down_s)
+    clock.sleep(context.policy.guards.membership_cool_down_s)
     ids, sizes = set(), set()
     for _ in range(2):
         for partition in world.partitions():
             for copy in partition.copies.values():
                 copy.end_bytes *= 1.001
         context.parts.reading.full = None
-        clock.sleep(context.policy.caution.membership_cool_down_s + 1)
+        clock.sleep(context.policy.guards.membership_cool_down_s + 1)
         observe(context)
         check_balance(context)
         (plan,) = [p for p in context.board.view.plans if p.action == "moves"]

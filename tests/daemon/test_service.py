@@ -28,7 +28,7 @@ def test_it_reads_serves_and_stops(serve: Serve) -> None:
     metrics = daemon.get("/metrics")[1]
     assert "ballast_partitions 12.0" in metrics
     assert 'ballast_leader_imbalance_ratio{broker="1"} 0.0' in metrics
-    assert "ballast_lock_held 1.0" in metrics
+    assert "ballast_active_or_observing 1.0" in metrics
 
 
 def test_counts_of_bugs_begin_at_zero_and_count_each_one(serve: Serve) -> None:

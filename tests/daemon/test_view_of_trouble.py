@@ -142,7 +142,7 @@ def test_a_broker_that_is_missed_is_shown_with_the_end_of_its_grace(
     leader: Rig, world: SimWorld, clock: SimClock
 ) -> None:
     """From the first reading that misses it, the same moment each time, until it returns."""
-    leader.policy = replace(APPROVE, caution=replace(APPROVE.caution, down_broker_grace_s=600))
+    leader.policy = replace(APPROVE, guards=replace(APPROVE.guards, down_broker_grace_s=600))
     world.kill(3)
     clock.sleep(20)
     observe(leader)

@@ -190,7 +190,7 @@ def test_a_standbys_page_shows_the_run_of_the_one_that_acts(show: Show, open_pag
     lock = LockView(holder="ballast daemon on shop-ballast-1", journal_readable=True)
     url, board, asked = show(a_view(role=Role.STANDBY, lock=lock, run_elsewhere=a_run(), throttles_to_restore=3))
     page = open_page(url)
-    now = page.get_by_role("region", name="Current reassignment")
+    now = page.get_by_role("region", name="Run in progress")
     expect(now).to_contain_text("Executed by ballast daemon on shop-ballast-1")
     expect(now).to_contain_text(a_run().id)
     expect(now).not_to_contain_text("time left 6 min")
@@ -319,7 +319,7 @@ def test_cancelling_can_also_undo(show: Show, open_page: Open) -> None:
     page = open_page(url)
     page.get_by_role("button", name="Cancel this run…").click()
     page.get_by_label("Token").fill(TOKEN)
-    page.get_by_label("Also roll back what has arrived").check()
+    page.get_by_label("Also roll back completed moves").check()
     page.get_by_role("button", name="Cancel the run").click()
     expect(page.get_by_role("dialog")).to_be_hidden()
     assert [(r.kind, dict(r.body)) for r in asked] == [("rollback", {"run": "1121-0102-ab"})]
@@ -629,7 +629,7 @@ def test_a_past_run_that_cannot_be_shown_is_named(show: Show, open_page: Open) -
 @pytest.mark.parametrize(
     ("purpose", "title"),
     [
-        (Purpose("decommission", (3, 4)), "Drain brokers 3, 4"),
+        (Purpose("decommission", (3, 4)), "Empty brokers 3, 4"),
         (Purpose("evacuate", (3,)), "Rebuild replicas of broker 3"),
         (Purpose("evacuate", (), ("a", "b")), "Rebuild replicas of rack a and rack b"),
         (Purpose("evacuate-offline", (3,)), "Rebuild offline replicas of broker 3"),
@@ -877,7 +877,7 @@ def test_the_reason_of_a_plan_is_told_in_words(show: Show, open_page: Open) -> N
     plan = replace(a_plan(), reasons=(("preferred-leaders", 5), ("not-preferred", 2)))
     url, _, _ = show(a_view(plans=(plan,)))
     expect(open_page(url).locator("#plans")).to_contain_text(
-        "Reason: preferred leaders unevenly spread (5), another replica than the preferred one leads (2)."
+        "Reason: preferred leaders unevenly spread (5), the preferred leader does not lead (2)."
     )
 
 

@@ -34,7 +34,7 @@ IMPATIENT: dict[str, Any] = {
         "journal_s": 2,
     },
     "leaders": {"check_interval_s": 2, "with_controller_rebalance": "act"},
-    "caution": {"membership_cool_down_s": 5, "down_broker_grace_s": 3600},
+    "guards": {"membership_cool_down_s": 5, "down_broker_grace_s": 3600},
     "actions": {"replica_list_changes": {"cool_down_s": 1}, "moves": {"cool_down_s": 1, "per_day": 50}},
     "journal": {"lease_s": 5},
 }

@@ -42,7 +42,7 @@ SLOW: dict[str, Any] = {"throttle": 100_000, "moves_in_per_broker": 1}
 SETTINGS: dict[str, Any] = {
     "mode": "auto",
     # Longer than a balance check and its plan take: one of them has to fall into the quiet time.
-    "caution": {"membership_cool_down_s": 10, "down_broker_grace_s": GRACE_S},
+    "guards": {"membership_cool_down_s": 10, "down_broker_grace_s": GRACE_S},
     "actions": {
         "replica_list_changes": {"cool_down_s": 1},
         "moves": {"cool_down_s": 1, "per_day": 50},

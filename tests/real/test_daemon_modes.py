@@ -80,7 +80,7 @@ def test_a_mode_changed_in_the_file_holds_within_seconds_both_ways(
 
     set_mode(daemons, "approve")
     becomes(lambda: roles(daemons), ["active", "standby"])
-    becomes(lambda: sorted(d.metrics["ballast_lock_held"] for d in daemons), [0, 1])
+    becomes(lambda: sorted(d.metrics["ballast_active_or_observing"] for d in daemons), [0, 1])
     until(
         "a plan that waits",
         lambda: [p for d in daemons for p in d.status.get("plans", ()) if p["pendingApproval"]],

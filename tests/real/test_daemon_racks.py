@@ -49,7 +49,7 @@ def a_cluster(own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_pa
         done.result()
     settings = {
         "mode": "auto",
-        "caution": IMPATIENT["caution"] | {"down_broker_grace_s": GRACE_S, "membership_cool_down_s": COOL_DOWN_S},
+        "guards": IMPATIENT["guards"] | {"down_broker_grace_s": GRACE_S, "membership_cool_down_s": COOL_DOWN_S},
         "actions": {
             "elections": {"mode": "observe"},
             "replica_list_changes": {"mode": "observe"},

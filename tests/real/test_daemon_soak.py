@@ -44,7 +44,7 @@ def test_handles_threads_and_memory_are_flat_while_brokers_come_and_go(
     spread = [[1 + (p + k) % 3 for k in range(3)] for p in range(12)]
     admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
     admin.create_topics([NewTopic("orders", 12, replica_assignment=spread)])["orders"].result()
-    settings = {"mode": "auto", "caution": {"membership_cool_down_s": 1, "down_broker_grace_s": 3600}}
+    settings = {"mode": "auto", "guards": {"membership_cool_down_s": 1, "down_broker_grace_s": 3600}}
     daemon = start("soak", tmp_path, sandbox.bootstrap_server, settings)
     daemons.append(daemon)
     until("the lock", lambda: daemon.role == "active", daemons, PATIENCE_S)

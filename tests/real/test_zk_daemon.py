@@ -36,7 +36,7 @@ PATIENCE_S = 300
 SETTINGS: dict[str, Any] = {
     "mode": "auto",
     "balance": {"band": 0.15, "trigger": 0.2},
-    "execution": {"throttle": 8_000_000, "moves_in_cluster": AT_ONCE, "poll_s": 0.2, "progress_s": 1},
+    "execution": {"throttle": 8_000_000, "moves_at_once": AT_ONCE, "poll_s": 0.2, "progress_s": 1},
 }
 
 

@@ -26,7 +26,7 @@ from ballast.wiring.journal import journal_of
 pytestmark = pytest.mark.kafka
 LIMIT_S = 90.0
 MIB = 1 << 20
-POLICY = ExecutionPolicy(throttle=2 * MIB, one_batch_at_a_time=True, moves_in_cluster=2, measure_s=0.0, poll_s=0.5)
+POLICY = ExecutionPolicy(throttle=2 * MIB, one_batch_at_a_time=True, moves_at_once=2, measure_s=0.0, poll_s=0.5)
 
 
 class Died(BaseException):

@@ -124,7 +124,7 @@ def _policy(random: Random) -> ExecutionPolicy:
         throttle=random.choice(["auto", "none", int(5 * MB), int(20 * MB)]),
         log_dir_throttle_bytes_per_s=random.choice([None, None, int(30 * MB)]),
         moves_in_per_broker=random.choice([1, 2, 5]),
-        moves_in_cluster=random.choice([1, 3, 200]),
+        moves_at_once=random.choice([1, 3, 200]),
         one_batch_at_a_time=random.random() < 0.2,
         submit_chunk=random.choice([1, 2, 1000]),
         poll_s=random.choice([1.0, 3.0]),

@@ -99,7 +99,7 @@ def cancelled_scene() -> Scene:
 
 def rolled_back_scene() -> Scene:
     """Everything is to go back, when a first move has arrived and a second is on its way."""
-    policy = replace(THROTTLED, moves_in_cluster=1)
+    policy = replace(THROTTLED, moves_at_once=1)
     return Scene(Proof(world(), HEAVY, policy), cancel_at=Unthrottled, command=Command.ROLLBACK)
 
 

@@ -80,7 +80,7 @@ def _policy(random: Random) -> ExecutionPolicy:
     return ExecutionPolicy(
         throttle=random.choice(["auto", "none", int(5 * MB)]),
         moves_in_per_broker=random.choice([1, 5]),
-        moves_in_cluster=random.choice([2, 200]),
+        moves_at_once=random.choice([2, 200]),
         one_batch_at_a_time=random.random() < 0.2,
         measure_s=0.0,
         disk_reserve_fraction=RESERVE,

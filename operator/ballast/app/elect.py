@@ -68,7 +68,7 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
         )
         return None
     lossy = f"{human_elections(len(names), unclean=True)} (records may be lost)"
-    session.user_interface.confirm(f"Hold {lossy if asked.unclean else planned_elections(len(names))}?")
+    session.user_interface.confirm(f"Run {lossy if asked.unclean else planned_elections(len(names))}?")
     plan = election_plan(state, names, unclean=asked.unclean)
     return session.execute(plan, ExecutionPolicy(), unclean=asked.unclean)
 
@@ -76,7 +76,7 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
 def _refuse_drained(brokers: frozenset[int]) -> None:
     if brokers:
         raise Refused(
-            f"Draining brokers are not elected: {human_brokers(sorted(brokers))}.",
+            f"No election makes a draining broker the leader: {human_brokers(sorted(brokers))}.",
             hint=hint_to_end(min(brokers), "Leave it out"),
         )
 
@@ -104,7 +104,7 @@ def choose(state: ClusterState, asked: Election) -> list[TopicPartition]:
 def led_elsewhere(
     state: ClusterState, wanted: list[TopicPartition], brokers: frozenset[int], *, unclean: bool
 ) -> list[TopicPartition]:
-    """Of the partitions asked for, those that their preferred replica does not lead; for unclean elections, those that nothing leads."""
+    """Of the partitions asked for, those that their preferred leader does not lead; for unclean elections, those that nothing leads."""
     out = []
     for name in wanted:
         row = state.index[name]

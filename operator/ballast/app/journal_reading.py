@@ -26,7 +26,7 @@ JOURNAL_WAIT_S: Final = 10.0
 
 
 def read_held(opened: OpenCluster, state: ClusterState, on_line: ShowLine) -> HeldSettings:
-    """Throttles of runs and of people, and drained brokers; ``drains`` is None where the journal did not tell."""
+    """Throttles of runs and of people, and draining brokers; ``drains`` is None where the journal did not tell."""
     row = state.index.get(TopicPartition(JOURNAL_TOPIC, 0))
     if row is None and opened.journal_file is None:
         return HeldSettings(frozenset(), frozenset())

@@ -41,7 +41,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "topics": Entry(
         "ballast.cli.commands.topics.command:topics",
         "Inspect",
-        "List, describe, create and expand topics.",
+        "List, describe and create topics, and add partitions.",
         (
             "ballast topics list",
             "ballast topics describe orders",

@@ -44,7 +44,7 @@ class ActionKind(StrEnum):
 
 
 class ControllerRebalance(StrEnum):
-    """What Ballast does while the controller holds preferred elections by itself."""
+    """What Ballast does while the controller runs preferred leader elections by itself."""
 
     WAIT = "wait"
     ACT = "act"
@@ -169,7 +169,7 @@ class Intervals:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Caution:
+class GuardPolicy:
     """Conditions under which nothing is started."""
 
     down_broker_grace_s: NonNegativeSeconds = 1800.0
@@ -179,15 +179,15 @@ class Caution:
     """After a broker joins, leaves or returns, no balancing starts for this long, in seconds: no election, replica list change or move that
     balances the load. Nor does any while replicas are out of sync. Repair of a rack also waits this long after each of its brokers returns,
     once for each broker. A repair that a person approved does not wait."""
-    ignore_others: tuple[str, ...] = ()
+    ignore_balancers: tuple[str, ...] = ()
     """Other balancers that do not keep Ballast from acting: `cruise-control`, `confluent-balancer`."""
     max_reading_age_s: Seconds = 120.0
     """Maximum age of the reading of the cluster that a decision uses, in seconds."""
 
     def __post_init__(self) -> None:
-        unknown = set(self.ignore_others) - IGNORABLE
+        unknown = set(self.ignore_balancers) - IGNORABLE
         if unknown:
-            raise ValueError(f"ignore_others knows cruise-control and confluent-balancer, not {', '.join(unknown)}")
+            raise ValueError(f"ignore_balancers knows cruise-control and confluent-balancer, not {', '.join(unknown)}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,7 +201,7 @@ class RepairPolicy:
     max_racks: Annotated[int, Ge(0)] = 1
     """Maximum number of racks with brokers that are down or have a failed log dir. Beyond it a repair waits for approval."""
     max_brokers_fraction: Annotated[float, Interval(gt=0, le=1)] = 0.1
-    """Maximum fraction of the brokers that are down or have a failed log dir; those within `caution.down_broker_grace_s` count.
+    """Maximum fraction of the brokers that are down or have a failed log dir; those within `guards.down_broker_grace_s` count.
     Beyond it a repair waits for approval. One broker is always allowed."""
     max_bytes: Annotated[int, Gt(0)] | None = 1 << 40
     """Maximum number of bytes that one repair copies without approval; the default is 1 TiB. Empty: no limit."""
@@ -292,7 +292,7 @@ class DaemonPolicy:
     """Mode, windows and limits of each kind of action."""
     intervals: Intervals = Intervals()
     """Check intervals."""
-    caution: Caution = Caution()
+    guards: GuardPolicy = GuardPolicy()
     """Conditions under which nothing is started."""
     repair: RepairPolicy = RepairPolicy()
     """Limits of automatic repair."""

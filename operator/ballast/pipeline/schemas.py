@@ -69,7 +69,7 @@ LOAD_MODEL: Final = Table(
         Column("since", "timestamp", "oldest hour within the window in which the partition was seen"),
         Column("seconds", "double", "how long the rate is known within the window"),
         Column("coverage", "double", "seconds / all seconds from `since` to the end of `as_of`, 0 to 1"),
-        Column("confidence", "double", "coverage times the share of a week that the history spans, 0 to 1"),
+        Column("confidence", "double", "coverage times the fraction of a week that the history spans, 0 to 1"),
         Column("bytes_in_mean", "double", "bytes/s, over the known seconds"),
         Column("bytes_in_p95", "double", "bytes/s, from the merged sketches: its rank is within 1.7 % of 95 %"),
         Column("bytes_in_peak", "double", "highest rate between two samples, bytes/s"),
@@ -109,7 +109,7 @@ BROKER_IMBALANCE: Final = Table(
         Column("ratio_max", "double", "its highest"),
         Column("samples_over", "bigint", "samples in which it was strictly over 10 %"),
         Column("led_mean", "double", "partitions it led, mean over the samples"),
-        Column("leader_skew", "double", "led / an equal share, mean over the samples; 1 is balanced"),
+        Column("leader_skew", "double", "led / the fair share, mean over the samples; 1 is balanced"),
     ),
 )
 DISK_HOUR: Final = Table(
@@ -226,7 +226,7 @@ FLEET_PLAN: Final = Table(
         Column("bound_bytes", "bigint", "the least that any plan could copy, null when unknown"),
         Column("worst_before", "double", "the fullest broker's disk over its fair share, before; 1 is balanced"),
         Column("worst_after", "double", "the same after the plan"),
-        Column("disk_full_before", "double", "used share of the fullest broker's disks before, null when unknown"),
+        Column("disk_full_before", "double", "used fraction of the fullest broker's disks before, null when unknown"),
         Column("disk_full_after", "double", "the same after the plan, null when unknown"),
         Column("preferred_leaders_before", "double", "most preferred leaders of a broker over its fair share, before"),
         Column("preferred_leaders_after", "double", "the same after"),

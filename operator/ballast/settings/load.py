@@ -136,11 +136,11 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
             "journal.lease_s",
             f"the lock is renewed every {every.lock_s:g} s and lost after {journal.lease_s:g} s, of which a third is the most",
         )
-    if settings.caution.max_reading_age_s <= every.observe_s:
+    if settings.guards.max_reading_age_s <= every.observe_s:
         yield (
-            "caution.max_reading_age_s",
+            "guards.max_reading_age_s",
             "intervals.observe_s",
-            f"a reading every {every.observe_s:g} s is too old after {settings.caution.max_reading_age_s:g} s",
+            f"a reading every {every.observe_s:g} s is too old after {settings.guards.max_reading_age_s:g} s",
         )
     if settings.stop.wait_for_moves and settings.stop.grace_s <= LEAVING_S:
         yield (

@@ -16,9 +16,9 @@ from ballast.adapters.samples.prometheus_queries import PrometheusPolicy
 from ballast.core.planner import PlannerPolicy
 from ballast.daemon.policy import (
     Actions,
-    Caution,
     DaemonPolicy,
     EventPolicy,
+    GuardPolicy,
     Intervals,
     LeaderPolicy,
     LogPolicy,
@@ -68,7 +68,7 @@ class SampleSettings:
 
     store: str | None = None
     """Folder or object-store URL of the Delta tables. Empty: no samples are kept."""
-    measure: Literal["mean", "p95", "peak"] = "p95"
+    statistic: Literal["mean", "p95", "peak"] = "p95"
     """Rate of a partition that plans use once the pipeline has made a load model: its mean, its 95th percentile or its peak, over the
     intervals between samples."""
     growth_days: Annotated[float, Ge(0)] = 0.0
@@ -118,7 +118,7 @@ class Settings:
     """Mode, windows and limits of each kind of action."""
     intervals: Intervals = field(default_factory=Intervals)
     """Check intervals."""
-    caution: Caution = field(default_factory=Caution)
+    guards: GuardPolicy = field(default_factory=GuardPolicy)
     """Conditions under which nothing is started."""
     repair: RepairPolicy = field(default_factory=RepairPolicy)
     """Limits of automatic repair: beyond any of them a plan waits for approval, also in mode `auto`."""
@@ -151,7 +151,7 @@ class Settings:
             leaders=self.leaders,
             actions=self.actions,
             intervals=self.intervals,
-            caution=self.caution,
+            guards=self.guards,
             repair=self.repair,
             stop=self.stop,
             balance=self.balance,

@@ -198,7 +198,7 @@ class Scenario:
             throttle=_throttle(s),
             moves_in_per_broker=s.count("in", 5),
             moves_out_per_broker=s.count("out", 10),
-            moves_in_cluster=s.count("cluster", 200),
+            moves_at_once=s.count("cluster", 200),
             one_batch_at_a_time=bool(s.count("one_batch", 0)),
             guard_timeout_s=s.number("guard_timeout") if "guard_timeout" in s.keys else None,
             measure_s=0.0,

@@ -196,7 +196,7 @@ def with_history(outside: Outside, settings: Settings, store: str, metrics: Metr
         on_sample=record,
         on_failure=fail,
     )
-    history = HistoryPolicy(store=store, measure=settings.samples.measure, growth_days=settings.samples.growth_days)
+    history = HistoryPolicy(store=store, measure=settings.samples.statistic, growth_days=settings.samples.growth_days)
 
     without = ""
 

@@ -56,7 +56,7 @@ def test_kafkas_own_names_are_accepted(tmp_path: Path) -> None:
     [
         ("intervals: {lock_s: 60}\n", "intervals.lock_s", "journal.lease_s"),
         ("journal: {lease_s: 3}\n", "intervals.lock_s", "journal.lease_s"),
-        ("intervals: {observe_s: 300}\n", "caution.max_reading_age_s", "intervals.observe_s"),
+        ("intervals: {observe_s: 300}\n", "guards.max_reading_age_s", "intervals.observe_s"),
         ("stop: {wait_for_moves: true, grace_s: 10}\n", "stop.wait_for_moves", "stop.grace_s"),
         ("web: {port: 8080, probes_port: 8080}\n", "web.probes_port", "web.port"),
     ],

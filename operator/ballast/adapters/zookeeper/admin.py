@@ -37,7 +37,7 @@ NO_CANCEL: Final = Outcome(
     message="Brokers before Kafka 2.4 cannot cancel a move; it ends when its new replicas are in sync.",
 )
 NO_UNCLEAN: Final = Outcome(
-    ok=False, code="UNSUPPORTED_VERSION", message="Brokers before Kafka 2.4 hold no unclean elections on request."
+    ok=False, code="UNSUPPORTED_VERSION", message="Brokers before Kafka 2.4 cannot run unclean elections on request."
 )
 
 

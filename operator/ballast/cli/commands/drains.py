@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=GroupWithDefault, default="list")
 def drains() -> None:
-    """List brokers that were drained on the page (default), end a drain."""
+    """List brokers whose drain was started on the page (default), end a drain."""
 
 
 @drains.command("list")
@@ -28,7 +28,7 @@ def drains() -> None:
 @output_option("Drains")
 @cluster_options
 def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
-    """List the brokers, who drained them and since when; those of balance.draining stand in the settings."""
+    """List draining brokers, who started each drain and when. Brokers in balance.draining are not listed."""
     from ballast.wiring.journal import journal_to_look_at
 
     with cluster.open() as opened:

@@ -63,7 +63,7 @@ def elect(
     """Run preferred leader elections, or unclean ones, which may choose any live replica.
 
     Without partitions, topics or brokers it elects as Kafka's controller does: on the brokers over the threshold.
-    Draining brokers are not elected.
+    No election makes a draining broker the leader.
     """
     from ballast.app.elect import Election
     from ballast.app.elect import elect as hold

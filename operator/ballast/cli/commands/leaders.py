@@ -86,9 +86,9 @@ def _document(state: ClusterState, skew: Skew, drift: LeaderImbalance) -> docume
 def _share(share: Share) -> dict[str, Any]:
     return {
         "partitions": share.partitions,
-        "partitions_of_fair": round(share.partitions_ratio, 4),
+        "partitions_ratio": round(share.partitions_ratio, 4),
         "bytes": share.size_bytes,
-        "bytes_of_fair": round(share.bytes_ratio, 4),
+        "bytes_ratio": round(share.bytes_ratio, 4),
     }
 
 

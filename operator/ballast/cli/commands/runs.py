@@ -352,7 +352,7 @@ def cancel(**given: Any) -> int:
 @click.argument("run_id", metavar="RUN")
 @_stop_options
 def rollback(**given: Any) -> int:
-    """Undo RUN: cancel what is in flight and move back what has arrived, from the journal alone."""
+    """Roll back RUN: cancel its moves in progress and move back completed ones, from the journal alone."""
     from ballast.executor.machine.step import Command
 
     return _stop(Command.ROLLBACK, **given)

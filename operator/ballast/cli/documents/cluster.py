@@ -139,7 +139,7 @@ class OtherBalancer(Part):
 
 
 class Drain(Part):
-    """A broker that was drained on the daemon's page."""
+    """A broker whose drain was started on the daemon's page."""
 
     broker: int
     by: str
@@ -309,11 +309,11 @@ class Share(Part):
     """Of what a broker or a rack is the preferred leader."""
 
     partitions: int
-    partitions_of_fair: float
+    partitions_ratio: float
     """1 is its part if alive brokers shared equally."""
     bytes: int
     """Partitions of unknown size count as 0 here, see ``unknownSizes``."""
-    bytes_of_fair: float
+    bytes_ratio: float
 
 
 class BrokerShare(Share):

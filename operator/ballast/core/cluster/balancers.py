@@ -76,7 +76,7 @@ def auto_rebalance_brokers(state: ClusterState) -> tuple[int, ...] | None:
 
 
 def controller_rebalances(state: ClusterState) -> bool:
-    """Does the controller hold preferred elections by itself, as far as can be told?
+    """Does the controller run preferred leader elections by itself, as far as can be told?
 
     Controllers of their own cannot be asked and any broker of an older cluster may become the controller: so only where
     every broker says no, it does not.  Silence is Kafka's default.
@@ -107,7 +107,7 @@ def _cruise_control(state: ClusterState) -> OtherBalancer | None:
     own, strimzi = _topic(state, _CRUISE_CONTROL_TOPICS), _topic(state, _STRIMZI_TOPICS)
     reporting = [b for b, value in _by_broker(state, _REPORTERS) if "cruisecontrol" in (value or "")]
     if own or strimzi:
-        evidence = f"it keeps the topic {own or strimzi}"
+        evidence = f"topic {own or strimzi} exists"
     elif reporting:
         evidence = f"its metrics reporter runs on {human_brokers(reporting)}"
     else:
@@ -124,7 +124,7 @@ def _confluent(state: ClusterState) -> OtherBalancer | None:
     if enabled:
         evidence = f"{_CONFLUENT} is true on {human_brokers(enabled)}"
     elif topic and "false" not in said.values():
-        evidence = f"it keeps the topic {topic}"
+        evidence = f"topic {topic} exists"
     else:
         return None
     return OtherBalancer("confluent-balancer", "Confluent's Self-Balancing", evidence, moves_replicas=True)
@@ -134,7 +134,7 @@ def _msk(state: ClusterState) -> OtherBalancer | None:
     if any(".kafka." in b.host and b.host.endswith(_MSK_HOSTS) for b in state.brokers):
         evidence = "the brokers' addresses are MSK's"
     elif _MSK_TOPIC in state.topic_index:
-        evidence = f"it keeps the topic {_MSK_TOPIC}"
+        evidence = f"topic {_MSK_TOPIC} exists"
     else:
         return None
     return OtherBalancer("msk", "Amazon MSK's own maintenance", evidence, moves_replicas=True)

@@ -17,7 +17,7 @@ ENDS: Final = frozenset({"deleted", "already-there", "modified-externally"})
 """Codes that end a move; every other code holds it."""
 
 
-GO_ON: Final = "Bring its missing replicas back; moves go on by themselves then."
+GO_ON: Final = "Bring its out-of-sync replicas back in sync; the moves then continue."
 SPACE_UNKNOWN: Final = "Free disk space of broker {broker} is unknown (for {partition})."
 ALLOW: Final = "or say --unknown-disk-space allow."
 
@@ -75,9 +75,9 @@ TEMPLATES: Final[Mapping[str, Template]] = {
     ),
     # In-sync replicas.
     "drops-in-sync": Template(
-        "{partition} would keep broker {keeps}, which is out of sync, and remove broker {gives_up}, which is not "
-        "(ISR: {in_sync:list}).",
-        "Bring broker {keeps} back into sync, or make a new plan.",
+        "{partition} would keep its replica on broker {keeps}, which is out of sync, and remove the one on broker {gives_up}, "
+        "which is in sync (ISR: {in_sync:list}).",
+        "Bring broker {keeps} back in sync, or make a new plan.",
     ),
     "replicas-below-min-isr": Template(
         "{partition} has {replicas:replicas} and min.insync.replicas is {min_isr}: writes with acks=all are rejected "
@@ -85,12 +85,12 @@ TEMPLATES: Final[Mapping[str, Template]] = {
         "Lower min.insync.replicas, or say --replicas-below-min-isr allow during low traffic.",
     ),
     "at-min-isr": Template(
-        "{partition} is down to its minimum of in-sync replicas (ISR: {in_sync:list}); one more loss makes it under min ISR.",
+        "{partition} is at min ISR (ISR: {in_sync:list}); with one more replica out of sync it is under min ISR.",
         GO_ON,
     ),
     "min-isr-unknown": Template(
-        "{partition} is under-replicated (ISR: {in_sync:list}), and its min.insync.replicas is not known: one more "
-        "loss may make it under min ISR.",
+        "{partition} is under-replicated (ISR: {in_sync:list}), and its min.insync.replicas is not known: with one "
+        "more replica out of sync it may be under min ISR.",
         "It is read again within a minute; it requires DescribeConfigs on the topic.",
     ),
     "under-replicated": Template(

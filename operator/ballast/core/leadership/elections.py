@@ -1,4 +1,4 @@
-"""The elections that bring leaders back to their preferred replicas, and the plan that holds them."""
+"""The elections that bring leaders back to their preferred leaders, and the plan that holds them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ballast.core.plan.fingerprint import fingerprint
 
 
 def electable(state: ClusterState) -> Flags:
-    """Per partition: could a preferred election make its preferred replica the leader, and would it change anything?
+    """Per partition: could a preferred election make its preferred leader the leader, and would it change anything?
 
-    The preferred replica is alive and in the ISR, the partition is not being moved, its topic is not being deleted, and
+    The preferred leader is alive and in the ISR, the partition is not being moved, its topic is not being deleted, and
     the leader is known to be another broker or none.
     """
     p = state.partitions

@@ -5,7 +5,7 @@ while every preferred leader sits on one broker.  ``core.leadership.skew`` measu
 
 The counting is ``KafkaController.checkAndTriggerAutoLeaderRebalance`` of the ZooKeeper controllers (3.9 has the last one):
 
-* A broker is judged on the partitions whose preferred replica it is; a broker that is no partition's first is not judged.
+* A broker is judged on the partitions whose preferred leader it is; a broker that is no partition's first is not judged.
 * Topics queued for deletion leave both counts.
 * A partition led by another broker, or by none (-1), counts as not led.
 * A partition without any leadership record leaves the numerator and stays in the denominator.
@@ -84,7 +84,7 @@ class LeaderImbalance:
 
     @property
     def total_ratio(self) -> float:
-        """Of all partitions that count, the share not led by its preferred replica."""
+        """Of all partitions that count, the share not led by its preferred leader."""
         total = int(self.preferred.sum())
         return int(self.not_led.sum()) / total if total else 0.0
 

@@ -1,7 +1,7 @@
 """Skew of preferred leadership: how unevenly the first replicas lie over brokers, racks and topics.
 
-Leader imbalance (``core.leadership``) says whether the preferred replicas lead.  Skew says whether that would be a good
-thing: with every preferred replica on one broker the imbalance is zero and the skew is as large as it can be.
+Leader imbalance (``core.leadership``) says whether the preferred leaders lead.  Skew says whether that would be a good
+thing: with every preferred leader on one broker the imbalance is zero and the skew is as large as it can be.
 
 Bytes are a partition's size on disk, as far as a broker said it; an unknown size counts as zero and is counted.
 """

@@ -87,9 +87,10 @@ class BrokerSummary(TypedDict):
     range: dict[str, list[float]]
     """Lowest and highest load that is within its range."""
     share: dict[str, int]
-    bytes_in: int
+    bytes_received: int
     bytes_sent: int
-    bytes_out: int
+    bytes_deleted: int
+    """Of replicas that leave its disk."""
 
 
 class Colocation(TypedDict):

@@ -47,7 +47,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     if policy.max_bytes is not None and len(loads) and DISK not in loads.known:
         raise NoPlanFound(
             "No size of a partition is known, so no plan can keep to a limit of bytes.",
-            hint="It requires Describe on the cluster (DescribeLogDirs). Limit replicas instead (--max-moves, max_moves), or leave max_bytes out.",
+            hint="It requires Describe on the cluster (DescribeLogDirs). Limit replicas instead (--max-replica-moves), or leave max_bytes out.",
         )
     question = Question(state, intent, loads, policy, seed)
     searched = _search_best(question)

@@ -57,7 +57,7 @@ class PlannerPolicy:
     """All moves fit beside each other, for a tool that starts them together; otherwise some may wait for room that others free."""
     max_bytes: int | None = None
     """Maximum number of bytes that a plan copies; the plan is the best balance within this limit. Empty: no limit."""
-    max_moves: int | None = None
+    max_replica_moves: int | None = None
     """Maximum number of replicas that a plan copies. Empty: no limit."""
     cordoned: frozenset[int] = frozenset()
     """Brokers that receive no new replica; what they hold may stay or move away."""
@@ -87,19 +87,19 @@ class PlannerPolicy:
                 raise UsageError(f"{name} is {value}: it should be above 0 and below 1.", hint="0.05 means ±5 %.")
         unknown = sorted(set(self.bands) - set(RESOURCES))
         if unknown:
-            raise UsageError(f"No resource is called {unknown[0]!r}.", hint=f"Bands go by {', '.join(RESOURCES)}.")
+            raise UsageError(f"No resource is called {unknown[0]!r}.", hint=f"Resources are {', '.join(RESOURCES)}.")
         if self.pinned_topics is not None:
             check_regex(self.pinned_topics, "pinned_topics")
         if not 0 < self.disk_limit <= 1:
             raise UsageError(f"disk_limit is {self.disk_limit}: it should be above 0 and at most 1.")
-        for limit, number in (("max_bytes", self.max_bytes), ("max_moves", self.max_moves)):
+        for limit, number in (("max_bytes", self.max_bytes), ("max_replica_moves", self.max_replica_moves)):
             if number is not None and number < 0:
                 raise UsageError(f"{limit} is {number}: it cannot be negative.")
 
     @property
     def is_limited(self) -> bool:
         """May a plan be held to less than the cluster needs?"""
-        return self.max_bytes is not None or self.max_moves is not None
+        return self.max_bytes is not None or self.max_replica_moves is not None
 
     def with_drained(self, brokers: Iterable[int]) -> PlannerPolicy:
         """The same policy, under which these brokers are drained as well."""

@@ -128,7 +128,11 @@ CLUSTERS: Final = Table(
         CLUSTER,
         HOUR,
         Column("time", "timestamp", "when the cluster was read"),
-        Column("imbalance", "double", "the worst broker's share of the partitions preferring it that it does not lead"),
+        Column(
+            "imbalance",
+            "double",
+            "of the partitions whose preferred leader the worst broker is, the fraction that it does not lead",
+        ),
         Column(
             "disk_skew", "double", "the largest distance of a broker's disk from its fair share, part of that share"
         ),

@@ -265,7 +265,7 @@ class RateShortfall:
     def __str__(self) -> str:
         verb = "fetch" if self.side == "follower" else "send"
         return (
-            f"{self.name} takes in {human_bytes(self.inbound_bytes_per_s)}/s that broker {self.broker} must {verb} for this move, "
+            f"Producers write {human_bytes(self.inbound_bytes_per_s)}/s to {self.name}, which broker {self.broker} must {verb} for this move, "
             f"and its throttle is {human_bytes(self.rate_bytes_per_s)}/s: "
             + (
                 f"it would fall behind by {human_bytes(self.inbound_bytes_per_s - self.rate_bytes_per_s)} each second"

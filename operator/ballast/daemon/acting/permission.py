@@ -113,7 +113,7 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
         yield PermissionReason("no-reading/outage", {"since_ms": at.outage.since_ms, "why": at.outage.detail})
     if at.reading_age_s is None:
         yield PermissionReason("no-reading")
-    elif at.reading_age_s > policy.caution.max_reading_age_s:
+    elif at.reading_age_s > policy.guards.max_reading_age_s:
         yield PermissionReason("no-reading/old", {"age_s": at.reading_age_s})
     if at.role is not Role.ACTIVE:
         if at.journal_problem:

@@ -18,7 +18,7 @@ from ballast.executor.machine.policy import ExecutionPolicy
 SHOWN_BROKERS: Final = 200
 """Brokers of a plan whose loads the page draws before and after."""
 NOT_PREFERRED: Final = "not-preferred"
-"""The reason of elections: another replica than the preferred one leads."""
+"""The reason of elections: the preferred leader does not lead."""
 
 
 def outline(plan: Plan) -> str:

@@ -68,7 +68,7 @@ This page is generated (`ballast config reference --page metrics`) from the cata
 no longer exists leaves no stale series. There is no series per partition; per topic only with `web.topic_metrics`. Besides these there
 are the usual `process_*` and `python_gc_*`.
 
-Two Ballast instances report the same cluster. Join with the lock's holder: `… and on (instance) ballast_lock_held == 1`; the recording
+Two Ballast instances report the same cluster. Join with the active instance: `… and on (instance) ballast_active_or_observing == 1`; the recording
 rules in `deploy/prometheus/` do it for the figures that dashboards need.
 
 | metric | kind | labels | meaning |

@@ -92,7 +92,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_cluster_info",
-        help="Always 1; the labels name the cluster that this process keeps.",
+        help="Always 1; the labels name the cluster that this process manages.",
         labels=("cluster_id", "name", "kafka_version"),
         samples=lambda v: (
             [((v.figures.cluster_id, v.name, v.figures.kafka_version or "unknown"), 1.0)] if v.figures else []
@@ -128,7 +128,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
         samples=_one(lambda v: float(v.pause is not None)),
     ),
     Spec(
-        name="ballast_lock_held",
+        name="ballast_active_or_observing",
         help="1 in the process that holds the cluster's lock, or that needs none because it only observes. Alerts use "
         "it, so that two instances do not alert twice.",
         samples=_one(lambda v: float(v.lock.held or v.role is Role.OBSERVING)),
@@ -191,13 +191,13 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_leader_imbalance_ratio",
-        help="Of the partitions whose preferred leader is this broker, the share (0 to 1) that it does not lead.",
+        help="Of the partitions whose preferred leader is this broker, the fraction (0 to 1) that it does not lead.",
         labels=("broker",),
         samples=_per_broker("imbalance_ratio"),
     ),
     Spec(
         name="ballast_leader_imbalance_threshold_ratio",
-        help="The share (0 to 1) above which a broker counts as imbalanced: leader.imbalance.per.broker.percentage.",
+        help="The fraction (0 to 1) above which a broker counts as imbalanced: leader.imbalance.per.broker.percentage.",
         samples=_of_figures(lambda f: f.threshold),
     ),
     Spec(

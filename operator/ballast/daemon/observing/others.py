@@ -36,7 +36,7 @@ def find(
 
 def _judge(other: OtherBalancer, state: ClusterState, ignore: Collection[str]) -> Other:
     if other.id == "controller":
-        often = f"holds preferred elections itself every {human_time(controller_interval_s(state))}"
+        often = f"runs preferred leader elections itself every {human_time(controller_interval_s(state))}"
         return Other(code=other.id, detail=f"The controller {often}: {other.evidence}.", blocking=False)
     if other.id not in IGNORABLE:
         sentence = (
@@ -47,7 +47,7 @@ def _judge(other: OtherBalancer, state: ClusterState, ignore: Collection[str]) -
     sentence = f"{other.name} is installed here: {other.evidence}."
     if other.id in ignore:
         return Other(code=other.id, detail=f"{sentence} The settings say to ignore it.", blocking=False)
-    way = f"Set caution.ignore_others: [{other.id}] if it moves nothing."
+    way = f"Set guards.ignore_balancers: [{other.id}] if it moves nothing."
     return Other(code=other.id, detail=f"{sentence} {way}", blocking=True)
 
 

@@ -63,7 +63,7 @@ class Reading:
     def fresh(self) -> ClusterState:
         """The newest reading; raises ``Unavailable`` when it is too old to decide from."""
         state, age = self.state, self.age_s()
-        too_old = age is None or age > self.policy.now.caution.max_reading_age_s
+        too_old = age is None or age > self.policy.now.guards.max_reading_age_s
         if state is None or too_old or self.board.view.outage is not None:
             raise Unavailable(
                 "There is no fresh reading of the cluster.",
@@ -93,7 +93,7 @@ class Reading:
 
     def held_brokers(self) -> Mapping[int, tuple[int, float]]:
         """Missed brokers that are not rebuilt yet, since their rack is coming back: which broker came up last, and until when they wait (monotonic)."""
-        return self.presence.held_brokers(self.policy.now.caution.membership_cool_down_s, self.clock.monotonic_s())
+        return self.presence.held_brokers(self.policy.now.guards.membership_cool_down_s, self.clock.monotonic_s())
 
     def held_reason(self, brokers: Collection[int]) -> str:
         """Until when the repair of these waits, and why; empty where it does not."""
@@ -115,7 +115,7 @@ class Reading:
     def quiet_reason(self) -> str:
         """Why the cluster is to be left in peace now; empty when it is not."""
         wait_s = self.presence.seconds_until_quiet(
-            self.policy.now.caution.membership_cool_down_s, self.clock.monotonic_s()
+            self.policy.now.guards.membership_cool_down_s, self.clock.monotonic_s()
         )
         figures = self.board.view.figures
         if wait_s > 0:

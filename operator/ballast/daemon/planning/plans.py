@@ -165,7 +165,7 @@ class RepairCheck:
 
     def _repair(self, state: ClusterState) -> str:
         """Are brokers gone for good, log dirs of live ones failed, or partitions without a rack for each replica?"""
-        grace_s = self.policy.now.caution.down_broker_grace_s
+        grace_s = self.policy.now.guards.down_broker_grace_s
         now_s = self.clock.monotonic_s()
         gone = self.reading.presence.down.since_s
         down = self.reading.presence.down.lasting(grace_s, now_s)
@@ -209,7 +209,7 @@ class RepairCheck:
 
     def _rebuild_offline(self, state: ClusterState) -> str:
         """Rebuild on other brokers what lies on failed log dirs of live ones, once the disk was not replaced in time."""
-        failed, grace_s = self.reading.failed_disks, self.policy.now.caution.down_broker_grace_s
+        failed, grace_s = self.reading.failed_disks, self.policy.now.guards.down_broker_grace_s
         now_s = self.clock.monotonic_s()
         named = human_brokers(sorted(failed.since_s))
         headline = f"Replicas of {named} are offline since a log dir failed."

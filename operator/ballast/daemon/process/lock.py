@@ -215,7 +215,7 @@ class Lock:
     def _pause_after_loss(self, journal: Journal) -> None:
         """Let nothing start from a journal that was begun where one had been deleted: what people had decided is gone with that.
 
-        A pause, drained brokers, rejected plans, the counts behind the caps, throttles owed: a person looks, and resumes.
+        A pause, draining brokers, rejected plans, the counts behind the caps, throttles owed: a person looks, and resumes.
         """
         records = journal.read()
         restart = find_restart(records)

@@ -81,7 +81,7 @@ class Observer:
             per_topic=self.per_topic,
         )
         ours = frozenset(self.access.run_controller.ours() if self.access.run_controller else ())
-        found = others.find(state, ours | self.journal.view.moving, ignore=self.policy.now.caution.ignore_others)
+        found = others.find(state, ours | self.journal.view.moving, ignore=self.policy.now.guards.ignore_balancers)
         if self.series.add(state, figures):
             self.board.publish(series=tuple(self.series.points))
         returned = self.board.view.outage is not None
@@ -114,7 +114,7 @@ class Observer:
     def _absences(self) -> tuple[Absence, ...]:
         """Brokers that are missed, with the moment of their repair; monotonic times told by the wall clock of now."""
         now_s, now_ms = self.clock.monotonic_s(), self.clock.now_ms()
-        grace_s = self.policy.now.caution.down_broker_grace_s
+        grace_s = self.policy.now.guards.down_broker_grace_s
         held, found = self.reading.held_brokers(), []
         for broker, gone_s in sorted(self.reading.presence.down.since_s.items()):
             since_ms = now_ms - round((now_s - gone_s) * 1000)

@@ -273,7 +273,7 @@ class Requests:
                 refilled_brokers(run),
                 drained,
                 f"Undoing run {run_id} puts replicas on",
-                "Cancel it and keep what arrived",
+                "Cancel it and keep completed moves",
             )
 
     def _take_over(self, request: Request) -> str:

@@ -84,7 +84,7 @@ class CancelRequest(Body):
     """The run that is meant, as the status shows it; another one is then left alone."""
     reason: Line = ""
     rollback: bool = False
-    """Also undo what has already arrived."""
+    """Also roll back completed moves."""
 
 
 class EndDrainRequest(Body):

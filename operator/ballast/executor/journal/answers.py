@@ -19,10 +19,10 @@ SENTENCES: Final[Mapping[str, str]] = {
     "not-paused": "It was not paused.",
     # One run.
     "done/cancel": "{by} cancelled run {run}.",
-    "done/rollback": "{by} cancelled run {run} and asked to undo what had arrived.",
-    "asked/cancel": "{by} asked to cancel run {run}. If the run ends first, nothing is cancelled.",
+    "done/rollback": "{by} cancelled run {run} and requested a rollback of its completed moves.",
+    "asked/cancel": "{by} requested to cancel run {run}. If the run ends first, nothing is cancelled.",
     "asked/rollback": (
-        "{by} asked to cancel run {run} and to undo what had arrived. If the run ends first, nothing is put back."
+        "{by} requested to cancel run {run} and to roll back its completed moves. If the run ends first, nothing is rolled back."
     ),
     "done/pause": "{by} paused run {run}.",
     "done/resume": "{by} resumed run {run}.",

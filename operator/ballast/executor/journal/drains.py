@@ -12,7 +12,7 @@ _DRAIN: Final = "drain/"
 
 
 def drains_in(records: Iterable[Record]) -> tuple[Drain, ...]:
-    """The drained brokers, by broker; one that is not whole is refused by name, since without it a plan would fill the broker."""
+    """The draining brokers, by broker; one that is not whole is refused by name, since without it a plan would fill the broker."""
     found = {r.key: r for r in records if r.value is not None and r.key.startswith(_DRAIN)}
     return tuple(sorted((_drain(record) for record in found.values()), key=lambda d: d.broker))
 

@@ -44,8 +44,8 @@ SENTENCES: Final[Mapping[str, str]] = {
         "{partition} was back on its old brokers after its cancel and has the replica list {replicas:list} now; the run leaves it there. "
         "Reassign it to {wanted:list} where it is to be as before."
     ),
-    "changed-after-arrival": "{partition} has the replica list {replicas:list} a moment after it had arrived.",
-    "fell-out-of-sync": "{partition} arrived, and broker {broker} has fallen out of sync since.",
+    "changed-after-arrival": "{partition} has the replica list {replicas:list} a moment after its move had completed.",
+    "fell-out-of-sync": "The move of {partition} completed, and broker {broker} has fallen out of sync since.",
     "copy-gone": "Its copy on broker {broker} is gone: it was stopped, or the log dir has failed.",
     # What was decided.
     "cancel-unsafe": "It is not cancelled: none of its old replicas {replicas:list} is alive and in sync.",
@@ -77,17 +77,17 @@ SENTENCES: Final[Mapping[str, str]] = {
         "Broker {broker}, its destination, is cordoned; remove its log dirs from cordoned.log.dirs."
     ),
     "log-dir-failed": (
-        "Log dir {path} of broker {broker} has failed ({error}), as a disk does that is full or broken: "
+        "Log dir {path} of broker {broker} is offline ({error}), most often because its disk is full or broken: "
         "free space on it or replace it, and restart the broker, or cancel."
     ),
-    "disk-full": "Broker {broker} has {free:bytes} of disk left and {left:left} still to come.",
+    "disk-full": "Broker {broker} has {free:bytes} of disk space free, and {left:left} still to be copied.",
     "throttle-too-low": "{lack}{theirs:theirs}.",
     "not-created": (
         "Broker {broker}, its destination, answers and has not created {partition}: "
         "look for errors of that partition in its log (state.change.logger, ReplicaManager)."
     ),
-    "not-admitted": (
-        "Every byte has arrived on broker {broker}, and broker {leader}, the leader, does not take it into "
+    "not-added-to-isr": (
+        "Every byte has arrived on broker {broker}, and broker {leader}, the leader, does not add it to "
         "the ISR: look for AlterPartition and errors of {partition} in the leader's log."
     ),
     "slow": (
@@ -166,7 +166,7 @@ _CATALOGUE: Final = Catalogue(
     {
         "brokers": lambda ids: human_brokers(ids) if ids else "its replicas",
         "dirs": lambda dirs: ", ".join(f"{path} of broker {broker}" for broker, path in dirs.items()),
-        "left": lambda size: "an unknown number of bytes is" if size is None else f"{human_bytes(size)} are",
+        "left": lambda size: "an unknown number of bytes" if size is None else human_bytes(size),
         "records": lambda count: f" ({count:,} records)" if count > 0 else "",
         "inbound": lambda rate: f", and falls behind by {human_bytes(rate)} more each second" if rate >= 1 else "",
         "source": lambda throttled: (

@@ -53,10 +53,10 @@ class ExecutionPolicy:
     moves_in_per_broker: int = 5
     """Maximum number of replicas that one broker receives at a time."""
     moves_out_per_broker: int = 10
-    """Maximum number of moving partitions that one broker is the source (leader) of at a time."""
-    moves_in_cluster: int = 200
+    """Maximum number of partitions that one broker leads and that are moved at a time."""
+    moves_at_once: int = 200
     """Maximum number of moves in progress in the whole cluster."""
-    bytes_in_flight: int | None = None
+    bytes_at_once: int | None = None
     """Maximum number of bytes that the moves in progress still have to copy. One move is always allowed. Empty: no limit."""
     no_copy_batch: int = 1000
     """Maximum number of moves submitted together that copy nothing (replica list changes, fewer replicas)."""
@@ -115,7 +115,7 @@ class ExecutionPolicy:
     """Whether moves may change how many replicas a partition has; `refuse` lets the cluster refuse those that would
     (`--disallow-replication-factor-change` of `kafka-reassign-partitions`, KIP-860)."""
     journal_lost: Literal["finish", "leave"] = field(default="finish", metadata={"command_only": True})
-    """When the journal is deleted, made again or cut off while a run goes on: `finish` makes it again from memory and goes on;
+    """When the journal is deleted, recreated or truncated during a run: `finish` recreates it from memory and goes on;
     `leave` begins nothing more, puts throttles back that no move in progress needs, and prints commands for the others. A daemon
     always makes its journal again."""
 
@@ -137,7 +137,7 @@ class ExecutionPolicy:
             self.network_bytes_per_s is not None and self.network_bytes_per_s <= 0
         ) or not 0 < self.network_fraction <= 1:
             raise UsageError("network_bytes_per_s is above 0, and network_fraction above 0 and at most 1.")
-        counts = (self.moves_in_per_broker, self.moves_out_per_broker, self.moves_in_cluster)
+        counts = (self.moves_in_per_broker, self.moves_out_per_broker, self.moves_at_once)
         if min(counts) < 1 or min(self.no_copy_batch, self.election_batch, self.submit_chunk, self.max_attempts) < 1:
             raise UsageError("Batch sizes and limits are at least 1.")
         if self.stall_min_s <= 0 or self.stall_factor < 1 or self.stall_unthrottled_bytes_per_s < 1:

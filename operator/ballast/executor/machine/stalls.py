@@ -24,10 +24,10 @@ CAUSES: Final[Mapping[str, str]] = {
     "destination-unreachable": "a destination is registered as alive and does not answer",
     "destination-cordoned": "a destination is cordoned",
     "log-dir-failed": "a log dir of a destination has failed",
-    "disk-full": "what is still to come does not fit on a destination's disk",
+    "disk-full": "what is still to be copied does not fit on a destination's disk",
     "throttle-too-low": "producers write faster than the throttle lets the copy follow",
     "not-created": "a destination answers and has not created the replica",
-    "not-admitted": "every byte has arrived, and the leader does not take the copy into the ISR",
+    "not-added-to-isr": "every byte has arrived, and the leader does not take the copy into the ISR",
     "slow": "bytes arrive, far fewer than the rate in force would let through",
     "log-dir-copy": "a broker answers and does not copy its replica to the other log dir",
     "fetch-errors": "the destination is alive, has room and is not held back, and nothing arrives",
@@ -161,7 +161,7 @@ def _not_admitted(case: _Case) -> MoveNote | None:
     # As large as the others, it may lack records still.
     if not whole and (m.size_unknown or m.left_bytes or any(b > 0 for b in behind)):
         return None
-    return note("not-admitted", broker=outside[0], leader=case.state.leader, partition=case.name)
+    return note("not-added-to-isr", broker=outside[0], leader=case.state.leader, partition=case.name)
 
 
 def _slow(case: _Case) -> MoveNote | None:

@@ -63,13 +63,13 @@ MSK_HOST = "b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com"
             cluster("__CruiseControlMetrics", "strimzi.cruisecontrol.metrics"),
             "cruise-control",
             "Cruise Control",
-            "it keeps the topic __CruiseControlMetrics",
+            "topic __CruiseControlMetrics exists",
         ),
         (
             cluster("strimzi.cruisecontrol.modeltrainingsamples"),
             "cruise-control",
             "Strimzi's Cruise Control",
-            "it keeps the topic strimzi.cruisecontrol.modeltrainingsamples",
+            "topic strimzi.cruisecontrol.modeltrainingsamples exists",
         ),
         (
             cluster(own={1: OFF, 2: OFF | {REPORTERS: " com.linkedin.kafka.CruiseControl.Reporter "}}),
@@ -93,7 +93,7 @@ MSK_HOST = "b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com"
             cluster("_confluent_balancer_broker_samples"),
             "confluent-balancer",
             "Confluent's Self-Balancing",
-            "it keeps the topic _confluent_balancer_broker_samples",
+            "topic _confluent_balancer_broker_samples exists",
         ),
         (cluster(hosts=("a", MSK_HOST)), "msk", "Amazon MSK's own maintenance", "the brokers' addresses are MSK's"),
         (
@@ -106,7 +106,7 @@ MSK_HOST = "b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com"
             cluster("__amazon_msk_canary"),
             "msk",
             "Amazon MSK's own maintenance",
-            "it keeps the topic __amazon_msk_canary",
+            "topic __amazon_msk_canary exists",
         ),
     ],
 )

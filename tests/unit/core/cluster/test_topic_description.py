@@ -29,7 +29,7 @@ LAG_TIME = "replica.lag.time.max.ms"
 
 
 def picture() -> ClusterState:
-    """Topic t: partition 0 is moving from 2 to 3, partition 1 is led by another than its preferred replica."""
+    """Topic t: partition 0 is moving from 2 to 3, partition 1 is led by another than its preferred leader."""
     dirs = (LogDir("/a"), LogDir("/b"))
     brokers = (
         Broker(1, log_dirs=dirs, log_dirs_known=True),

@@ -124,7 +124,7 @@ CORDONED = {3: (replace(DISK, cordoned=True),)}
             a(1, 2, old=(1, 2, 3)),
             "drops-in-sync",
             "a-0",
-            ["keep broker 2", "remove broker 3", "1,3"],
+            ["replica on broker 2", "the one on broker 3", "1,3"],
             id="drops-in-sync",
         ),
         pytest.param(

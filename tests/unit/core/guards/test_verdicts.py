@@ -18,7 +18,7 @@ from ballast.executor import machine
 NAME, OTHER = TopicPartition("t", 0), TopicPartition("u", 1)
 LACK = RateShortfall(NAME, 3, "follower", 6 * 2**20, 5 * 2**20, 7 * 2**20)
 LACKS = (
-    "t-0 takes in 6.0 MiB/s that broker 3 must fetch for this move, and its throttle is 5.0 MiB/s: it would fall behind by "
+    "Producers write 6.0 MiB/s to t-0, which broker 3 must fetch for this move, and its throttle is 5.0 MiB/s: it would fall behind by "
     "1.0 MiB each second; at least 7.0 MiB/s is needed"
 )
 FULL = verdict(
@@ -109,8 +109,8 @@ SAID = (
     (
         verdict("drops-in-sync", NAME, partition=NAME, keeps=2, gives_up=1, in_sync=(1, 3), isr_within_s=45),
         (
-            "t-0 would keep broker 2, which is out of sync, and remove broker 1, which is not (ISR: 1,3). "
-            "Bring broker 2 back into sync, or make a new plan. "
+            "t-0 would keep its replica on broker 2, which is out of sync, and remove the one on broker 1, which is in sync (ISR: 1,3). "
+            "Bring broker 2 back in sync, or make a new plan. "
             "A follower that stops fetching leaves the ISR after at most 45 s (1.5 times replica.lag.time.max.ms)."
         ),
     ),
@@ -124,14 +124,14 @@ SAID = (
     (
         verdict("at-min-isr", NAME, partition=NAME, in_sync=(1,)),
         (
-            "t-0 is down to its minimum of in-sync replicas (ISR: 1); one more loss makes it under min ISR. "
-            "Bring its missing replicas back; moves go on by themselves then."
+            "t-0 is at min ISR (ISR: 1); with one more replica out of sync it is under min ISR. "
+            "Bring its out-of-sync replicas back in sync; the moves then continue."
         ),
     ),
     (
         verdict("min-isr-unknown", NAME, partition=NAME, in_sync=(1,)),
         (
-            "t-0 is under-replicated (ISR: 1), and its min.insync.replicas is not known: one more loss may make it under min ISR. "
+            "t-0 is under-replicated (ISR: 1), and its min.insync.replicas is not known: with one more replica out of sync it may be under min ISR. "
             "It is read again within a minute; it requires DescribeConfigs on the topic."
         ),
     ),
@@ -139,7 +139,7 @@ SAID = (
         verdict("under-replicated", OTHER, partition=NAME, other=OTHER, broker=3, in_sync=(1,)),
         (
             "u-1 on broker 3 is under-replicated (ISR: 1), and t-0 would load that broker more. "
-            "Bring its missing replicas back; moves go on by themselves then."
+            "Bring its out-of-sync replicas back in sync; the moves then continue."
         ),
     ),
     (

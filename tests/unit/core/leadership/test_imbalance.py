@@ -93,7 +93,7 @@ def test_a_moving_partition_is_judged_by_where_it_goes_and_not_elected() -> None
 
 
 def test_elected_are_alive_in_sync_and_of_a_broker_that_is_over() -> None:
-    """The preferred replica must be alive and in the ISR; brokers at or under the threshold are left alone."""
+    """The preferred leader must be alive and in the ISR; brokers at or under the threshold are left alone."""
     rows = [
         row(0, 1, (0, 1)),
         row(1, 1, (0, 1), isr=(1,)),

@@ -11,7 +11,7 @@ from ballast.core.leadership.skew import partition_bytes, preferred_skew
 
 
 def row(topic: str, number: int, replicas: tuple[int, ...], size: int | None = 10) -> PartitionRow:
-    """A partition led by its preferred replica."""
+    """A partition led by its preferred leader."""
     sizes = None if size is None else (size,) * len(replicas)
     return PartitionRow(topic, number, replicas[0], replicas, replicas, sizes=sizes)
 

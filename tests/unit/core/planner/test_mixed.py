@@ -45,7 +45,7 @@ def test_where_disks_are_full_a_plan_counts_on_the_room_that_it_frees(seed: int,
     policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
     made = plan(case.state, Balance(), loads=case.loads, policy=policy)
     assert made.in_order
-    assert [r["after"]["outside"] for r in made.summary["resources"]] == [0] * 6
+    assert [r["after"]["out_of_range"] for r in made.summary["resources"]] == [0] * 6
     assert made.bytes_moved <= over_bound * (made.bound_bytes or 0)
     after = case.moved({(m.topic, m.partition): m.new for m in made.moves})
     assert plan(after.state, Balance(), loads=after.loads, policy=policy).is_empty

@@ -340,7 +340,7 @@ def test_a_limit_of_bytes_is_refused_where_no_size_is_known() -> None:
     assert plan(blind, Balance(), policy=policy).known_bytes is None
     with pytest.raises(NoPlanFound, match="No size"):
         plan(blind, Balance(), policy=replace(policy, max_bytes=350))
-    limited = plan(blind, Balance(), policy=replace(policy, max_moves=2))
+    limited = plan(blind, Balance(), policy=replace(policy, max_replica_moves=2))
     assert sum(len(m.adding) for m in limited.moves) <= 2
 
 

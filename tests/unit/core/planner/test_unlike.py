@@ -59,7 +59,7 @@ def test_a_range_that_cannot_be_met_is_named_with_how_far_it_is_missed(made: Pla
 
 def test_ranges_that_can_be_met_do_not_pay_for_one_that_cannot(made: Plan) -> None:
     """All others are met for the least bytes, whatever CPU lacks."""
-    outside = {r["name"]: r["after"]["outside"] for r in made.summary["resources"]}
+    outside = {r["name"]: r["after"]["out_of_range"] for r in made.summary["resources"]}
     assert outside.pop("cpu") == 4
     assert len(outside) == 5
     assert set(outside.values()) == {0}

@@ -137,7 +137,7 @@ def two_moves(s: Scene) -> Plan:
     return s.plan(*(Move(topic, 0, (1, 2), (3, 2), 100 * MB) for topic in (T, "u")))
 
 
-ONE_BY_ONE = ExecutionPolicy(throttle=5 * MB, moves_in_cluster=1)
+ONE_BY_ONE = ExecutionPolicy(throttle=5 * MB, moves_at_once=1)
 
 
 def test_a_pause_from_the_page_holds_the_run_of_a_command_until_it_is_resumed() -> None:

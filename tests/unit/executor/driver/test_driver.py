@@ -346,7 +346,7 @@ def test_caps_hold_at_every_moment() -> None:
     assignment = {i: (1 + i % 2, 3) for i in range(24)}
     s = scene(assignment, brokers=6, size_bytes=10 * MB)
     plan = s.plan(*(move(r, (r[0], 4 + i % 3), partition=i, size=10 * MB) for i, r in assignment.items()))
-    policy = ExecutionPolicy(moves_in_per_broker=2, moves_out_per_broker=3, moves_in_cluster=5)
+    policy = ExecutionPolicy(moves_in_per_broker=2, moves_out_per_broker=3, moves_at_once=5)
     most = [0, 0, 0]
 
     def look() -> None:

@@ -49,7 +49,7 @@ def played(
     s.driver.listen(ears)
     s.world.brokers[1].configs[RATE] = THEIRS
     plan = s.plan(Move(T, 0, (1, 2), (3, 2)), Move(T, 1, (1, 2), (4, 2)))
-    policy = ExecutionPolicy(throttle=rate, moves_in_cluster=1, measure_s=0, journal_lost=journal_lost)
+    policy = ExecutionPolicy(throttle=rate, moves_at_once=1, measure_s=0, journal_lost=journal_lost)
     return s.driver.execute(plan, policy, run_id="r"), ears.notes
 
 

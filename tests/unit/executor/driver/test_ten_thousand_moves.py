@@ -23,7 +23,7 @@ EVERYTHING_AT_ONCE = ExecutionPolicy(
     throttle=5 * MB,
     moves_in_per_broker=UNBOUNDED,
     moves_out_per_broker=UNBOUNDED,
-    moves_in_cluster=UNBOUNDED,
+    moves_at_once=UNBOUNDED,
     measure_s=0.0,
 )
 """As ``ballast reassign --execute`` starts a file."""
@@ -84,7 +84,7 @@ def test_ten_thousand_moves_are_chosen_among_in_a_moment() -> None:
     The lease of a process that only computes lapses; CPU time is what is bounded here, a hundredfold above what it takes.
     """
     loads = [Load(m, m.old[0], 1000) for m in moves_of(MANY)]
-    caps = Caps(moves_in_per_broker=UNBOUNDED, moves_out_per_broker=UNBOUNDED, moves_in_cluster=UNBOUNDED)
+    caps = Caps(moves_in_per_broker=UNBOUNDED, moves_out_per_broker=UNBOUNDED, moves_at_once=UNBOUNDED)
     began_s = time.process_time()
     chosen = choose(loads, [], caps, rates={}, room={})
     assert len(chosen) == MANY

@@ -91,7 +91,7 @@ def test_a_note_without_a_sentence_is_a_bug() -> None:
 
 def test_an_unknown_size_is_said_in_words() -> None:
     """An unknown figure is never a zero."""
-    assert "an unknown number of bytes is still to come" in str(note("disk-full", broker=1, free=0, left=None))
+    assert "an unknown number of bytes still to be copied" in str(note("disk-full", broker=1, free=0, left=None))
 
 
 def test_the_journal_keeps_code_figures_and_sentence_of_a_note() -> None:

@@ -35,7 +35,7 @@ from ballast.ports.cluster import Reassignment
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
 MOVES = (Move(T, 0, (1, 2), (3, 2), 50 * MB), Move(T, 1, (2, 1), (4, 1), 50 * MB))
-ONE_BY_ONE = ExecutionPolicy(throttle=5 * MB, moves_in_cluster=1)
+ONE_BY_ONE = ExecutionPolicy(throttle=5 * MB, moves_at_once=1)
 
 
 def asked_to_go_back(s: Scene) -> RunResult:

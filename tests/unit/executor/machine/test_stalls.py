@@ -92,11 +92,11 @@ NIGHTS: Mapping[str, tuple[Night, str]] = {
     "no-leader": (Night(leader=-1), "bring one of the brokers 1,2 back"),
     "destination-unreachable": (Night(silent=True), "counts as alive and does not answer"),
     "destination-cordoned": (Night(cordoned=True), "remove its log dirs from cordoned.log.dirs"),
-    "log-dir-failed": (Night(dirs=(replace(DIR, error="KAFKA_STORAGE_ERROR"),)), "/data/0 of broker 3 has failed"),
-    "disk-full": (Night(dirs=(replace(DIR, usable_bytes=20 * MB),)), "19.1 MiB of disk left and 47.7 MiB are still"),
+    "log-dir-failed": (Night(dirs=(replace(DIR, error="KAFKA_STORAGE_ERROR"),)), "/data/0 of broker 3 is offline"),
+    "disk-full": (Night(dirs=(replace(DIR, usable_bytes=20 * MB),)), "19.1 MiB of disk space free, and 47.7 MiB still"),
     "throttle-too-low": (Night(inbound=6 * MB), "fall behind by 976.6 KiB each second"),
     "not-created": (Night(copied=None), "has not created t-0"),
-    "not-admitted": (Night(copied=100 * MB), "broker 1, the leader, does not take it into the ISR"),
+    "not-added-to-isr": (Night(copied=100 * MB), "broker 1, the leader, does not add it to the ISR"),
     "slow": (Night(too_slow=CRAWLS), "2.9 MiB have arrived in 400 s"),
     "log-dir-copy": (Night(between_dirs=True), "Nothing arrives in /data/1 of broker 3, although it answers; 47.7 MiB"),
     "fetch-errors": (Night(inbound=0.5 * MB), "falls behind by 488.3 KiB more each second"),
@@ -114,7 +114,7 @@ def test_each_cause_is_told_from_the_others(code: str) -> None:
 
 def test_a_copy_that_is_whole_and_smaller_than_the_others_is_not_called_unfetched() -> None:
     """Of a tiered topic it may begin at the last tiered offset: its log end says that nothing is missing."""
-    assert Night(behind=0).cause()[0] == "not-admitted"
+    assert Night(behind=0).cause()[0] == "not-added-to-isr"
     assert Night(behind=1).cause()[0] == "fetch-errors"
     assert Night(behind=None).cause()[0] == "fetch-errors"
 
@@ -140,7 +140,7 @@ def test_what_is_plainly_broken_comes_before_what_follows_from_it() -> None:
         (
             Night(dirs=(LogDir("/data/1", error="KAFKA_STORAGE_ERROR"),)),
             "log-dir-failed",
-            "/data/1 of broker 3 has failed",
+            "/data/1 of broker 3 is offline",
         ),
         (Night(too_slow=CRAWLS), "slow", "2.9 MiB have arrived in 400 s"),
         (Night(leader=-1), "log-dir-copy", "ReplicaAlterLogDirsThread"),
@@ -194,8 +194,8 @@ FETCHES: dict[str, Value] = {
             note("log-dir-copy", partition="t-0", dirs={3: "/data/1"}, left=50 * MB),
         ),
         (Night(copied=None), note("not-created", broker=3, partition="t-0")),
-        (ARRIVED, note("not-admitted", broker=3, leader=1, partition="t-0")),
-        (replace(ARRIVED, behind=0), note("not-admitted", broker=3, leader=1, partition="t-0")),
+        (ARRIVED, note("not-added-to-isr", broker=3, leader=1, partition="t-0")),
+        (replace(ARRIVED, behind=0), note("not-added-to-isr", broker=3, leader=1, partition="t-0")),
         (replace(ARRIVED, behind=1), note("fetch-errors", **FETCHES | {"left": 0, "records": 1})),
         (replace(ARRIVED, isr=(1, 2, 3)), note("fetch-errors", **FETCHES | {"left": 0})),
         (

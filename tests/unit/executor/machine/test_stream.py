@@ -14,7 +14,7 @@ from ballast.executor.machine.scheduling.batches import Caps, Load, choose
 from ballast.executor.machine.stages import Moving
 from ballast.executor.machine.time_limit import next_end_s
 
-CAPS = Caps(moves_in_per_broker=2, moves_out_per_broker=4, moves_in_cluster=100)
+CAPS = Caps(moves_in_per_broker=2, moves_out_per_broker=4, moves_at_once=100)
 RATES = dict.fromkeys(range(1, 7), 4 * MB)
 
 
@@ -41,7 +41,7 @@ def test_a_full_disk_is_relieved_before_senders_are_balanced() -> None:
     """Relief comes first, whichever broker sends."""
     active = [load(0, 1, 3)]
     waiting = [load(1, 2, 4), load(2, 1, 4)]
-    caps = replace(CAPS, moves_in_cluster=2)
+    caps = replace(CAPS, moves_at_once=2)
     assert [m.partition for m in choose(waiting, active, caps, rates=RATES, room={}, full={1})] == [2]
 
 

@@ -83,7 +83,7 @@ def test_the_last_bytes_are_a_leg_of_their_own() -> None:
     m = replace(flying(0, total=1000 * MB, copied=1000 * MB), stage=Moving(mark_left_bytes=0))
     run = run_of(m, policy=ExecutionPolicy(throttle=MB, stall_min_s=30))
     assert overdue(run, m, clock(m), 1, Now(0, 29.0)) is None
-    assert "0 B are left" in str(overdue(run, m, clock(m), 1, Now(0, 31.0)))
+    assert "0 B left" in str(overdue(run, m, clock(m), 1, Now(0, 31.0)))
 
 
 @pytest.mark.parametrize("wrong", [{"stall_min_s": 0.0}, {"stall_factor": 0.5}, {"stall_unthrottled_bytes_per_s": 0}])

@@ -202,7 +202,7 @@ def test_a_topic_that_is_made_again_while_its_settings_are_awaited_gets_none() -
         s.world.add_topic(T, {0: (1, 2), 1: (1, 2)}, size_bytes=MB, configs={}, lag_s=0.6)
 
     moves = Move(T, 0, (1, 2), (3, 2)), Move(T, 1, (1, 2), (3, 2))
-    policy = ExecutionPolicy(throttle=30 * MB, measure_s=0, moves_in_cluster=1, poll_s=1.0)
+    policy = ExecutionPolicy(throttle=30 * MB, measure_s=0, moves_at_once=1, poll_s=1.0)
     s.driver.listen(At(Unthrottled, recreate))
     result = s.driver.execute(s.plan(*moves), policy, run_id="r")
     assert {e.outcome for e in result.endings} == {"topic-recreated"}

@@ -139,7 +139,7 @@ def _ranking(rows: list[Row], away: Collection[str]) -> str:
         "days to full", "moves", "replica list changes", "copies", "disk after", "preferred leaders after", "plan",
     )  # fmt: skip
     said = (
-        "Worst first. Fullest disk: used share of the fullest broker's disks. Most preferred leaders: 1.00x is the "
+        "Worst first. Fullest disk: used fraction of the fullest broker's disks. Most preferred leaders: 1.00x is the "
         "average of the brokers. The columns from moves on are of the plan that balances the cluster: nothing of it was executed."
     )
     return _section("Clusters", said, heads, body)

@@ -78,7 +78,7 @@ def leaders(*, measure: Measure | None, options: PlanOptions, cluster: ClusterOp
     """Bring the number, the traffic and the CPU of leaders within their ranges by replica list changes and elections: no data is moved.
 
     With --minimize counts the result is the least possible maximum of leaders per broker with the fewest replica list changes; with --minimize
-    bytes it comes with the distance from the lower bound.  Brokers that are drained (--drain) get no leaders.
+    bytes it comes with the distance from the lower bound.  Draining brokers (--drain) get no leaders.
 
     With --cross-rack partitions are then led where less traffic crosses racks, within ranges that are met, for example
     ballast plan leaders --cross-rack --store /var/lib/ballast/store --config ballast.yaml
@@ -102,7 +102,7 @@ def demote(*, brokers_: tuple[NamedBrokers, ...], options: PlanOptions, cluster:
 @plan_options
 @cluster_options
 def decommission(*, brokers_: tuple[NamedBrokers, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
-    """Empty brokers so that they can be stopped; run it again to resume."""
+    """Move everything off brokers so that they can be stopped; what is moved already is not planned again."""
     return _run_on(brokers_, partial(Decommission, selection=options.selection()), options, cluster)
 
 

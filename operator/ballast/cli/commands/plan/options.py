@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B?(?:/s)?", re.IGNORECASE)
 _PARTITION: Final = re.compile(r"(.+)-([0-9]{1,10})", re.DOTALL)
 _BANDED: Final = (
-    "brokers", "exclude_brokers", "band", "band_of", "trigger", "max_bytes", "max_moves", "deadline", "disk_limit", "disk_of",
+    "brokers", "exclude_brokers", "band", "band_of", "trigger", "max_bytes", "max_replica_moves", "deadline", "disk_limit", "disk_of",
     "cordon", "topic_rule", "why", "why_not", "prove", "cross_rack",
 )  # fmt: skip
 """Options that mean something to a plan within bands alone."""
@@ -103,7 +103,7 @@ class PlanOptions:
     band_of: tuple[str, ...]
     trigger: float | None
     max_bytes: str | None
-    max_moves: int | None
+    max_replica_moves: int | None
     deadline: float | None
     rate: str | None
     disk_limit: float | None
@@ -162,7 +162,7 @@ class PlanOptions:
             said = {"trigger": self.trigger}
         others: dict[str, Any] = {
             "max_bytes": self._budget(),
-            "max_moves": self.max_moves,
+            "max_replica_moves": self.max_replica_moves,
             "disk_limit": self.disk_limit,
             # Kafka's own tool starts every move of its file at once.
             "at_once": self.form == "kafka" or None,
@@ -255,9 +255,9 @@ _OPTIONS: Final = (
         help="Imbalance tolerated before a plan is made.  [default: --band, else 0.10]",
     ),
     click.option(
-        "--max-bytes", metavar="SIZE", help="Copy at most so much: the plan is the best balance within this limit."
+        "--max-bytes", metavar="SIZE", help="Copy at most SIZE: the plan is the best balance within this limit."
     ),
-    click.option("--max-moves", type=click.IntRange(0), metavar="N", help="Copy at most so many replicas."),
+    click.option("--max-replica-moves", type=click.IntRange(0), metavar="N", help="Copy at most N replicas."),
     click.option("--deadline", type=TIME, help="Copy at most what --rate carries in this time: 2h."),
     click.option(
         "--rate",

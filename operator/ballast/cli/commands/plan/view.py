@@ -262,7 +262,7 @@ def _brokers(brokers: list[dict[str, Any]], resources: list[dict[str, Any]], wid
         for r in resources:
             old, new = (human_load(b[side][r["name"]], _unit(r)) for side in ("before", "after"))
             row.append(old if old == new else f"{old} → {new}")
-        row += [human_bytes(b["bytes_in"]), human_bytes(b["bytes_out"])]
+        row += [human_bytes(b["bytes_received"]), human_bytes(b["bytes_deleted"])]
         rows.append(row)
     return render_table(columns, rows, width)
 

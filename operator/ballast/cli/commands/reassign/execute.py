@@ -113,7 +113,7 @@ def policy_of(options: ReassignOptions) -> ExecutionPolicy:
         replication_factor_change="refuse" if options.disallow_replication_factor_change else "allow",
         moves_in_per_broker=UNLIMITED,
         moves_out_per_broker=UNLIMITED,
-        moves_in_cluster=UNLIMITED,
+        moves_at_once=UNLIMITED,
         measure_s=1.0,
     )
 

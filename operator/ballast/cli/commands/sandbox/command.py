@@ -213,7 +213,7 @@ def fill(
 )
 @click.option("--tools", is_flag=True, help="Also Kafka's own command line tools.")
 def prepare(*, kafka_versions: tuple[str, ...], tools: bool) -> None:
-    """Bring Java and Kafka into the cache, so that starting a sandbox later needs no network."""
+    """Download Java and Kafka into the cache, so that starting a sandbox later needs no network."""
     from ballast.sandbox.jars import TOOLS, ensure_jars
     from ballast.sandbox.prepare import prepare as bring
     from ballast.sandbox.spec import NEWEST

@@ -40,7 +40,7 @@ _INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
     default="50%",
     show_default=True,
     metavar="PERCENT|TIME",
-    help="When they fail: a share of the bytes (50%), or a time (10m).",
+    help="When they fail: a fraction of the bytes (50%), or a time (10m).",
 )
 @click.option("--restart-after", type=TIME, help="Delay before restart.  [default: never]")
 @click.option(
@@ -152,12 +152,12 @@ def failure_of(
         except ValueError:
             share = -1.0
         if not 0 <= share <= 1:
-            raise UsageError(f"--at {at!r} is not a share.", hint="Write for example 50%, or a time like 10m.")
+            raise UsageError(f"--at {at!r} is not a fraction.", hint="Write for example 50%, or a time like 10m.")
     else:
         try:
             at_s = seconds_of(at)
         except ValueError as wrong:
-            raise UsageError(f"--at {wrong}", hint="A share of the bytes is written 50%.") from None
+            raise UsageError(f"--at {wrong}", hint="A fraction of the bytes is written 50%.") from None
     return BrokerFailure(
         brokers=brokers_of(state, brokers.among(state.broker_index), racks),
         at_share=share,

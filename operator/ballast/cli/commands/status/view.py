@@ -244,7 +244,7 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
     yield from _broker_findings(status, few)
     over = status.over_threshold
     figure = f"{status.threshold.value:g} %" + _ORIGINS[status.threshold.origin]
-    overall = f"{human_percent(status.imbalance_ratio)} of all partitions are not led by their preferred replica"
+    overall = f"{human_percent(status.imbalance_ratio)} of all partitions are not led by their preferred leader"
     if over:
         yield Cell(
             f"Leader imbalance is over {figure} on broker{_s(over)} {human_names(over, few)}; {overall}. "
@@ -311,7 +311,7 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
         yield Cell(
             f"Broker{_s(status.unreachable_brokers)} {named} {do} not answer; the cluster still lists it as alive."
             + (
-                f" It leaves every ISR at most {status.leaves_isr_after_s:g} s after its last fetch."
+                f" It leaves the ISRs of its partitions at most {status.leaves_isr_after_s:g} s after its last fetch."
                 if status.leaves_isr_after_s >= 0
                 else ""
             ),

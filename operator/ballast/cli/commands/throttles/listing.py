@@ -85,9 +85,9 @@ def list_throttles(
 ) -> int:
     """List every throttle that is set, and what needs it; with --clean remove those that are no longer needed.
 
-    Each is shown with the proof that it is no longer needed, and judged once more right before it goes. A rate on a broker may be a
-    person's own: it goes when a stale list names its broker, or when --brokers does. What ballast throttles set
-    has set goes too, and previous values are restored.
+    Each is shown with the proof that it is no longer needed, and checked again right before it is removed. A rate on a broker may be
+    a person's own: it is removed only if a stale list or --brokers names its broker. Throttles set with ballast throttles set
+    are removed too, and previous values are restored.
     """
     if not clean and (topics or brokers or yes):
         raise click.UsageError("--topic, --brokers and --yes go with --clean.")

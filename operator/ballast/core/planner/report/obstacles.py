@@ -334,6 +334,6 @@ def _budget_spent(policy: PlannerPolicy, moves: tuple[Move, ...], loads: Loads) 
         largest = int(loads.size_bytes.max()) if len(loads) else 0
         if sum(m.bytes_moved for m in moves) + largest > policy.max_bytes:
             return {"limit": policy.max_bytes, "limits": "bytes"}
-    if policy.max_moves is not None and sum(len(m.adding) for m in moves) >= policy.max_moves:
-        return {"limit": policy.max_moves, "limits": "moves"}
+    if policy.max_replica_moves is not None and sum(len(m.adding) for m in moves) >= policy.max_replica_moves:
+        return {"limit": policy.max_replica_moves, "limits": "replica moves"}
     return {}

@@ -51,9 +51,9 @@ def summary_of(
                 "after": _figures(problem, after, i),
                 "range": {r.resource: _edges(r, b.id) for r in will if b.id in r.shares},
                 "share": {r.name: round(float(problem.share[i, k])) for k, r in enumerate(problem.resources)},
-                "bytes_in": copying.received[b.id],
+                "bytes_received": copying.received[b.id],
                 "bytes_sent": copying.sent[b.id],
-                "bytes_out": outgoing[i],
+                "bytes_deleted": outgoing[i],
             }
             for i, b in enumerate(state.brokers)
         ],

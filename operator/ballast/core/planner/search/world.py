@@ -38,7 +38,7 @@ class World:
         held = np.zeros(len(problem.ids), np.int64)
         np.add.at(held, problem.old, problem.size[old_row])
         most_bytes = FREE if policy.max_bytes is None else min(policy.max_bytes * problem.byte_unit, FREE)
-        most_moves = FREE if policy.max_moves is None else policy.max_moves
+        most_moves = FREE if policy.max_replica_moves is None else policy.max_replica_moves
         row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start)).astype(np.int32)
         tally = _count(problem, row, cur)
         return cls(problem, cur, load, held, np.array([most_bytes, most_moves], np.int64), row, tally)

@@ -64,7 +64,7 @@ function drawAnswers(s) {
 
 const askCancel = (run) => ask({
   title: `Cancel run ${run.id}?`, text: "Reassignments in progress are cancelled; finished ones stay.", yes: "Cancel the run",
-  check: "Also roll back what has arrived", act: () => send("cancel", { run: run.id, rollback: $("ask-check").checked }),
+  check: "Also roll back completed moves", act: () => send("cancel", { run: run.id, rollback: $("ask-check").checked }),
 });
 const askApprove = (plan) => ask({
   title: `Approve “${named(plan)}”?`, text: `${plan.changes.join(", ")}. It starts once no guard refuses it.`,

@@ -40,11 +40,11 @@ function brokerPage(b) {
       h("p", { class: "facts" }, fact("state", chip(state === "up" ? "good" : "bad", state)), fact("host", b.host === null ? "unknown" : `${b.host}:${b.port}`), fact("rack", b.rack || "none"),
         b.controller ? fact("role", "controller") : null,
         figures ? [fact("replicas", count(figures.replicas)), fact("leaders", count(figures.leaders)), fact("preferred leader of", count(figures.preferredLeaders)),
-          fact("led elsewhere", percent(figures.imbalanceRatio))] : null)),
+          fact("preferred, not led", percent(figures.imbalanceRatio))] : null)),
     titled("Log directories", b.logDirs.length === 0 ? h("p", { class: "empty" }, "Not known: the broker did not say.") : b.logDirs.map((d) => disk(d))),
     titled("Throttles", b.throttles.length === 0 ? h("p", { class: "empty" }, "No replication throttle is set on this broker.")
       : table("Throttles", [["setting"], ["rate", "n"]], b.throttles.map((t) => [h("code", {}, t.key), /^\d+$/.test(t.value) ? `${bytes(Number(t.value))}/s` : t.value]))),
-    moves.length ? titled("Current reassignment", moveTable(moves)) : null,
+    moves.length ? titled("Moves in progress", moveTable(moves)) : null,
     titled("Replicas", more(b.total, b.replicas.length), table("Replicas", [["partition"], ["role"], ["state"], ["size", "n"]], b.replicas.slice(0, SHOWN).map((r) => [
       partitionName(r), r.leader ? (r.preferred ? "leader" : "leader, not preferred") : r.preferred ? "follower, preferred leader" : "follower",
       r.adding ? "being added" : r.removing ? "being removed" : r.inSync ? "in sync" : chip("warn", "not in sync"), bytes(r.sizeBytes)]))),

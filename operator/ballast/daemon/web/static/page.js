@@ -29,7 +29,7 @@ const brokersOf = (p) => [...p.brokers.length ? [brokerIds(p.brokers)] : [], ...
 const names = {
   balance: () => "Balance the cluster", leaders: () => "Spread preferred leaders", racks: () => "Spread replicas over racks",
   evacuate: (p) => `Rebuild replicas of ${brokersOf(p)}`, "evacuate-offline": (p) => `Rebuild offline replicas of ${brokersOf(p)}`,
-  decommission: (p) => `Drain ${brokersOf(p)}`, expand: (p) => `Fill ${brokersOf(p)}`, demote: (p) => `Move leaders off ${brokersOf(p)}`,
+  decommission: (p) => `Empty ${brokersOf(p)}`, expand: (p) => `Fill ${brokersOf(p)}`, demote: (p) => `Move leaders off ${brokersOf(p)}`,
   elect: () => "Elect preferred leaders", "elect-unclean": () => "Elect leaders, unclean", replace: (p) => `Replace broker ${p.brokers[0]} with ${p.brokers[1]}`,
   "remove-throttles": () => "Remove throttles of earlier runs",
 };
@@ -58,7 +58,7 @@ function verdict(s) {
   const c = s.cluster;
   if (s.outage) {
     const what = outages[s.outage.code] || "cluster cannot be read";
-    return ["bad", [`${capital(what)} since ${when(s.outage.since)}`], `${s.outage.detail} ${c ? "All figures below are from before." : "It has not been read yet."}`];
+    return ["bad", [`${capital(what)} since ${when(s.outage.since)}`], `${s.outage.detail} ${c ? "All figures below are from the last successful reading." : "It has not been read yet."}`];
   }
   if (!c) return ["none", ["Reading the cluster…"], "The first reading takes a few seconds."];
   const down = c.brokers.filter(missing);
@@ -80,7 +80,7 @@ function verdict(s) {
   if (c.underReplicated) return ["warn", [`${plural(c.underReplicated, "partition")} under-replicated`], "Replicas are catching up, or cannot."];
   const over = c.brokers.filter((b) => b.overThreshold);
   if (over.length) return ["warn", [`Leaders of ${brokersNamed(over)} are imbalanced`],
-    `Worst: ${percent(Math.max(...over.map((b) => b.imbalanceRatio)))} of its preferred partitions led elsewhere; the threshold is ${percent(c.leaderImbalanceThresholdRatio)}.`];
+    `Worst: ${percent(Math.max(...over.map((b) => b.imbalanceRatio)))} of the partitions whose preferred leader it is, it does not lead; the threshold is ${percent(c.leaderImbalanceThresholdRatio)}.`];
   if (s.balance.verdict === "unbalanced") return ["warn", ["Cluster is unbalanced"], s.balance.detail];
   if (s.balance.verdict === "no-plan-found") return ["none", ["Out of range, and no better plan was found"], s.balance.detail];
   const where = `${plural(c.brokers.filter((b) => b.alive).length, "broker")}, all replicas in sync, all preferred leaders active.`;
@@ -148,7 +148,7 @@ function moving(s) {
 }
 
 /** Why a plan is made: resources out of range by their labels, the rest in words. */
-const whys = { "not-preferred": "another replica than the preferred one leads", "leader-balance": "preferred leaders are unevenly spread", racks: "replicas share a rack",
+const whys = { "not-preferred": "the preferred leader does not lead", "leader-balance": "preferred leaders are unevenly spread", racks: "replicas share a rack",
   evacuate: "replicas are offline, or their broker is to be emptied", decommission: "the broker is to be emptied", draining: "the broker is draining", "broker-down": "the broker is down", expand: "the broker is to be filled",
   demote: "the broker is to lead nothing", replace: "the broker is to be replaced", "topic-rule": "the rule of the topic", "make-room": "room for other moves", "cross-rack": "less traffic between racks",
   "replication-factor": "another replication factor", placement: "Kafka's placement" };
@@ -198,7 +198,7 @@ function drawBrokers(c) {
   const range = c.ranges.find((r) => r.label === resource);
   draw("legend", [resource, range && range.tolerance, c.leaderImbalanceThresholdRatio, c.brokers.some((b) => b.controller)], () => (range
     ? `Bar: load, moves in progress counted as done. Green: the range of ±${percent(range.tolerance)} around each broker's fair share. Right: compared with the fair share.`
-    : `Bar: of the partitions that prefer the broker, the share led elsewhere. Green: up to the threshold of ${percent(c.leaderImbalanceThresholdRatio)}.${c.brokers.some((b) => b.controller) ? " ★: the controller." : ""}`));
+    : `Bar: of the partitions whose preferred leader the broker is, the fraction that it does not lead. Green: up to the threshold of ${percent(c.leaderImbalanceThresholdRatio)}.${c.brokers.some((b) => b.controller) ? " ★: the controller." : ""}`));
   draw("brokers", [resource, c.brokers, range, c.leaderImbalanceThresholdRatio], () => {
     const racks = new Map();
     for (const b of c.brokers) racks.set(b.rack, [...(racks.get(b.rack) || []), b]);

@@ -33,8 +33,8 @@ class Caps:
 
     moves_in_per_broker: int
     moves_out_per_broker: int
-    moves_in_cluster: int
-    bytes_in_flight: int | None = None
+    moves_at_once: int
+    bytes_at_once: int | None = None
     json_bytes: int | None = None
     """Size of the whole batch as Kafka's JSON, where one znode must hold it."""
 
@@ -128,7 +128,7 @@ def choose(
     # Only a sender's own moves change what it sends: one place in the heap for each keeps ten thousand moves quick.
     heap = [turn(sender) for sender in queues]
     heapify(heap)
-    while heap and links.moves < caps.moves_in_cluster:
+    while heap and links.moves < caps.moves_at_once:
         *_, i = heappop(heap)
         load = waiting[i]
         queues[load.leader].pop()
@@ -168,7 +168,7 @@ def _exceeds(load: Load, links: _Links, caps: Caps) -> bool:
     """Would the batch be longer, or more bytes be in flight, than may be?  What may be any number of bytes goes alone."""
     longer = caps.json_bytes is not None and links.json_bytes + json_bytes(load.move) > caps.json_bytes
     unknown = load.size_unknown or links.sizes_unknown
-    most = caps.bytes_in_flight
+    most = caps.bytes_at_once
     return longer or (most is not None and (unknown or links.left_bytes + load.left_bytes > most))
 
 

@@ -239,8 +239,8 @@ def _choose(
     caps = batches.Caps(
         moves_in_per_broker=policy.moves_in_per_broker,
         moves_out_per_broker=policy.moves_out_per_broker,
-        moves_in_cluster=policy.moves_in_cluster,
-        bytes_in_flight=policy.bytes_in_flight,
+        moves_at_once=policy.moves_at_once,
+        bytes_at_once=policy.bytes_at_once,
         json_bytes=policy.batch_json_bytes if policy.one_batch_at_a_time else None,
     )
 

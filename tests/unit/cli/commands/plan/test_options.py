@@ -28,7 +28,7 @@ balance:
   trigger: 0.4
   pinned_topics: "held.*"
   cordoned: [4]
-  max_moves: 3
+  max_replica_moves: 3
 """
 
 
@@ -53,7 +53,7 @@ def test_the_settings_hold_where_nothing_is_said(tmp_path: Path) -> None:
 
 def test_the_command_line_wins_and_cordons_add_up(tmp_path: Path) -> None:
     """A band and a budget that are said replace the file's; brokers named in either take nothing."""
-    made = planned(tmp_path, "--band", "0.1", "--max-moves", "1000")
+    made = planned(tmp_path, "--band", "0.1", "--max-replica-moves", "1000")
     assert {r["band"] for r in made["summary"]["resources"]} == {0.1}
     assert made["summary"]["replicaMoves"] > 3
     both = planned(tmp_path, "--cordon", "3")

@@ -73,7 +73,7 @@ def test_a_cancel_that_has_to_wait_for_brokers_is_left_to_a_follower() -> None:
     watch = StartWatch(lambda _: None)
     s.driver.listen(watch)
     own = Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, clock)
-    refused = start_all_or_none(own, s.plan(ONE, OTHER), replace(POLICY, moves_in_cluster=1), "r", watch)
+    refused = start_all_or_none(own, s.plan(ONE, OTHER), replace(POLICY, moves_at_once=1), "r", watch)
     assert refused
     assert [(run.id, run.phase) for run in s.driver.open_runs()] == [("r", Phase.CANCELLING)]
     assert clock.monotonic_s() - began_s < 40 + 2 * CANCEL_S

@@ -53,7 +53,7 @@ def policies(draw: st.DrawFn, state: ClusterState) -> PlannerPolicy:
         demoted=draw(some),
         pinned_topics=draw(st.sampled_from([None, "t1"])),
         max_bytes=draw(st.sampled_from([None, 0, 150])),
-        max_moves=draw(st.sampled_from([None, 2])),
+        max_replica_moves=draw(st.sampled_from([None, 2])),
         prove=False,
     )
 

@@ -526,7 +526,7 @@ BAND: Final = Obstacle("band", "disk", "a reason")
         ((), (BAND, Obstacle("uneven-racks", "racks", "a reason")), Balance(), POLICY, "nothing-to-do"),
         ((), (BAND, Obstacle("other", "x", "a reason")), Balance(), POLICY, "no-plan-found"),
         ((), (BAND,), Leaders(), POLICY, "no-plan-found"),
-        ((), (BAND,), Balance(), replace(POLICY, max_moves=1), "no-plan-found"),
+        ((), (BAND,), Balance(), replace(POLICY, max_replica_moves=1), "no-plan-found"),
     ],
 )
 def test_a_plan_has_the_status_that_it_deserves(

@@ -61,7 +61,7 @@ def test_the_page_the_plan_and_the_report_count_the_same_brokers(intent: Intent)
     shown = {r.resource: r.outside for r in measure(state, threshold_percent=10).ranges}
     assert shown == found
     made = plan(state, intent, policy=policy)
-    told = {r["name"]: r["before"]["outside"] for r in made.summary["resources"]}
+    told = {r["name"]: r["before"]["out_of_range"] for r in made.summary["resources"]}
     assert told == {name: len(brokers) for name, brokers in found.items()}
 
 
@@ -95,7 +95,9 @@ def test_a_plan_tells_of_now_what_status_tells(intent: Intent) -> None:
     found = {r.resource: r for r in cluster_status(state).ranges}
     assert {4, 5} <= set(found["disk"].outside)
     told = {r["name"]: r for r in plan(state, intent, policy=policy).summary["resources"]}
-    assert {name: r["before"]["outside"] for name, r in told.items()} == {n: len(r.outside) for n, r in found.items()}
+    assert {name: r["before"]["out_of_range"] for name, r in told.items()} == {
+        n: len(r.outside) for n, r in found.items()
+    }
 
 
 def test_a_filled_broker_is_in_range_by_what_status_shows_then() -> None:
@@ -104,7 +106,7 @@ def test_a_filled_broker_is_in_range_by_what_status_shows_then() -> None:
     made = plan(state, Expand(brokers=frozenset({5})))
     (told,) = (b for b in made.summary["brokers"] if b["broker"] == 5)
     found = {r.resource: r for r in ranges_of(moved(state, made), Loads.from_state(state), PlannerPolicy())}
-    after = {r["name"]: r["after"]["outside"] for r in made.summary["resources"]}
+    after = {r["name"]: r["after"]["out_of_range"] for r in made.summary["resources"]}
     assert after == {name: len(r.outside) for name, r in found.items()}
     for name, r in found.items():
         assert not r.shares[5].outside, name
@@ -129,7 +131,7 @@ def test_the_report_paints_what_its_table_counts() -> None:
     state = a_cluster()
     stays = plan(state, Balance(), policy=PlannerPolicy(max_bytes=0))
     html = page(stays, rate_bytes_per_s=1)
-    counted = [r["after"]["outside"] for r in stays.summary["resources"]]
+    counted = [r["after"]["out_of_range"] for r in stays.summary["resources"]]
     charts = re.findall(r"<figure.*?</figure>", html, re.DOTALL)
     assert sum(counted) > 0
     assert [chart.count('class="out"') for chart in charts] == counted

@@ -88,7 +88,7 @@ def test_exchanges_save_bytes_where_the_search_is_done(monkeypatch: pytest.Monke
 def test_a_plan_with_a_limit_is_not_exchanged() -> None:
     """Its moves were chosen for the limit."""
     case = mixed(6, brokers=8, partitions=150)
-    policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities, prove=False, max_moves=20)
+    policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities, prove=False, max_replica_moves=20)
     problem = problem_of(case.state, case.loads, policy, scope_of(case.state, Balance(), policy), bands="target")
     world = World.of(problem, policy)
     search(world, seed=0)

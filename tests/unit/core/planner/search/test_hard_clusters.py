@@ -127,7 +127,7 @@ def test_unlike_brokers_that_are_nearly_full_get_a_plan_near_the_bound() -> None
     seen = snapshot("unlike_brokers_full")
     made = plan(seen.state, Balance(), loads=seen.loads, policy=FIVE)
     assert (made.status, made.obstacles) == ("meets-all-goals", ())
-    assert [r["after"]["outside"] for r in made.summary["resources"]] == [0] * 6
+    assert [r["after"]["out_of_range"] for r in made.summary["resources"]] == [0] * 6
     assert made.bytes_moved <= 1.05 * (made.bound_bytes or 0)
     assert plan(moved(seen.state, made), Balance(), loads=seen.loads, policy=FIVE).is_empty
 
@@ -142,7 +142,7 @@ def test_unlike_brokers_in_uneven_racks_get_a_plan_that_meets_every_range(
     over = made.bytes_moved / (made.bound_bytes or 1)
     record_property(FIGURE, f"{over:.3f} of the bound")
     assert (made.status, made.obstacles) == ("meets-all-goals", ())
-    assert [r["after"]["outside"] for r in made.summary["resources"]] == [0] * 6
+    assert [r["after"]["out_of_range"] for r in made.summary["resources"]] == [0] * 6
     assert 1.0 <= over <= 1.34
     assert plan(moved(seen.state, made), Balance(), loads=seen.loads, policy=FIVE).is_empty
 
@@ -152,7 +152,7 @@ def test_a_broker_that_is_meant_to_hold_more_than_a_replica_of_each_partition_ge
     seen = snapshot("one_large_broker")
     made = plan(seen.state, Balance(), loads=seen.loads, policy=FIVE)
     assert [(o.code, o.subject) for o in made.obstacles] == [("uneven-racks", "broker 1")]
-    assert all(r["after"]["outside"] == 0 for r in made.summary["resources"])
+    assert all(r["after"]["out_of_range"] == 0 for r in made.summary["resources"])
 
 
 @pytest.mark.slow

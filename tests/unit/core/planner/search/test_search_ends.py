@@ -79,7 +79,10 @@ def test_what_brings_a_cluster_hardly_nearer_is_no_plan(size: int, limit: int | 
     rows = [PartitionRow("t", n, 1, (1,), (1,), sizes=(s,)) for n, s in enumerate((1_000_000, size))]
     rows += [PartitionRow("t", n, b, (b,), (b,), sizes=(100_000,)) for n, b in enumerate((2, 3, 4), 2)]
     state = build("c", tuple(Broker(b) for b in (1, 2, 3, 4)), (Topic("t"),), rows)
-    loads, policy = Loads.from_state(state), PlannerPolicy(band=0.6, trigger=0.6, slack_bytes=0, max_moves=limit)
+    loads, policy = (
+        Loads.from_state(state),
+        PlannerPolicy(band=0.6, trigger=0.6, slack_bytes=0, max_replica_moves=limit),
+    )
     asked = problem_of(state, loads, policy, scope_of(state, Balance(), policy), bands="target")
     found = find(Question(state, Balance(), loads, policy, 0), asked, asked)
     assert bool(found.moves) is moves

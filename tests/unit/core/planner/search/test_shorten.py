@@ -59,7 +59,7 @@ def test_no_rule_and_no_range_pays_for_a_shorter_plan(seed: int, monkeypatch: py
     assert busiest(case, lists(short)) <= busiest(case, lists(long))
     assert short.bytes_moved <= MOST_MORE_BYTES * long.bytes_moved
     for before, after in zip(long.summary["resources"], short.summary["resources"], strict=True):
-        assert after["after"]["outside"] <= before["after"]["outside"]
+        assert after["after"]["out_of_range"] <= before["after"]["out_of_range"]
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ballast.core.plan import Move, Place
 from ballast.executor.machine.scheduling.batches import Caps, Load, choose, json_bytes
 
-WIDE = Caps(moves_in_per_broker=100, moves_out_per_broker=100, moves_in_cluster=100)
-CAPS = Caps(moves_in_per_broker=2, moves_out_per_broker=2, moves_in_cluster=4)
+WIDE = Caps(moves_in_per_broker=100, moves_out_per_broker=100, moves_at_once=100)
+CAPS = Caps(moves_in_per_broker=2, moves_out_per_broker=2, moves_at_once=4)
 HEAD = 60
 """Bytes that the JSON of a batch has besides its moves."""
 
@@ -47,9 +47,7 @@ def picked(
 @pytest.mark.parametrize(
     ("caps", "waiting", "expected"),
     [
-        pytest.param(
-            replace(WIDE, moves_in_cluster=3), [load(1, 1, 5), load(2, 2, 6), load(3, 3, 7)], [1, 2], id="all"
-        ),
+        pytest.param(replace(WIDE, moves_at_once=3), [load(1, 1, 5), load(2, 2, 6), load(3, 3, 7)], [1, 2], id="all"),
         pytest.param(
             replace(WIDE, moves_in_per_broker=2),
             [load(1, 1, 9), load(2, 2, 9), load(3, 3, 7, 9)],
@@ -61,12 +59,8 @@ def picked(
         ),
         pytest.param(replace(WIDE, moves_out_per_broker=1), [load(1, 0, 5), load(2, 0, 6)], [1], id="leader-0"),
         pytest.param(replace(WIDE, moves_out_per_broker=1), [load(1, -1, 5), load(2, -1, 6)], [1, 2], id="no-leader"),
-        pytest.param(
-            replace(WIDE, bytes_in_flight=30), [load(1, 1, 5, size=20), load(2, 2, 6, size=1)], [1], id="bytes"
-        ),
-        pytest.param(
-            replace(WIDE, bytes_in_flight=29), [load(1, 1, 5, size=20), load(2, 2, 6, size=1)], [2], id="more"
-        ),
+        pytest.param(replace(WIDE, bytes_at_once=30), [load(1, 1, 5, size=20), load(2, 2, 6, size=1)], [1], id="bytes"),
+        pytest.param(replace(WIDE, bytes_at_once=29), [load(1, 1, 5, size=20), load(2, 2, 6, size=1)], [2], id="more"),
     ],
 )
 def test_what_is_on_its_way_counts_in_every_cap(caps: Caps, waiting: list[Load], expected: list[int]) -> None:
@@ -76,14 +70,14 @@ def test_what_is_on_its_way_counts_in_every_cap(caps: Caps, waiting: list[Load],
 
 def test_a_move_larger_than_the_cap_of_bytes_goes_alone() -> None:
     """Else it would wait for ever."""
-    caps = replace(WIDE, bytes_in_flight=5)
+    caps = replace(WIDE, bytes_at_once=5)
     assert picked([load(1, 1, 5), load(2, 2, 6, size=1)], caps=caps) == [1]
     assert picked([load(1, 1, 5)], [load(0, 8, 9, size=1)], caps) == []
 
 
 def test_what_may_be_any_number_of_bytes_goes_alone_where_bytes_are_capped() -> None:
     """Neither beside other moves, nor they beside it; without that cap its size is no matter."""
-    caps = replace(WIDE, bytes_in_flight=1000)
+    caps = replace(WIDE, bytes_at_once=1000)
     unknown, known = load(1, 1, 5, size=0, size_unknown=True), load(2, 2, 6)
     assert picked([unknown], [known], caps) == []
     assert picked([known], [unknown], caps) == []

@@ -82,7 +82,7 @@ def test_a_failed_log_dir_is_named_without_waiting_for_a_minute_of_silence() -> 
     failed = replace(SMALL, error="KAFKA_STORAGE_ERROR")
     stalled = after_looks(*[BrokerLogs((LARGE, failed), {})] * 2)
     assert (type(stalled.stage), stalled.cause) == (Stalled, "log-dir-failed")
-    assert "/small of broker 2 has failed" in stalled.detail
+    assert "/small of broker 2 is offline" in stalled.detail
     copying = {NAME: (ReplicaLog("/large", 50 * MB, 0),)}
     assert isinstance(after_looks(*[BrokerLogs((LARGE, failed), copying)] * 2).stage, Moving)
     assert isinstance(after_looks(*[BrokerLogs((LARGE, SMALL), {})] * 2).stage, Moving)
@@ -188,11 +188,11 @@ def test_a_bound_of_bytes_in_flight_lets_a_move_of_unknown_size_go_alone(*, unkn
         Load(Move("t", 0, (1,), (2,)), 1, 0, size_unknown=True),
         Load(Move("t", 1, (3,), (4,), 10 * MB), 3, 10 * MB),
     ]
-    caps = Caps(moves_in_per_broker=9, moves_out_per_broker=9, moves_in_cluster=9, bytes_in_flight=100 * MB)
+    caps = Caps(moves_in_per_broker=9, moves_out_per_broker=9, moves_at_once=9, bytes_at_once=100 * MB)
     one, other = loads if unknown_first else reversed(loads)
     assert choose([other], [one], caps, rates={}, room={}) == []
     assert len(choose(loads, [], caps, rates={}, room={})) == 1
-    assert len(choose(loads, [], replace(caps, bytes_in_flight=None), rates={}, room={})) == 2
+    assert len(choose(loads, [], replace(caps, bytes_at_once=None), rates={}, room={})) == 2
 
 
 def test_bytes_and_time_left_are_not_told_while_a_size_is_unknown() -> None:
@@ -304,7 +304,7 @@ def test_two_moves_that_fit_alone_do_not_begin_together_in_one_small_log_dir() -
     moves = [
         Move("t", n, (1,), (2,), 20 * MB, log_dirs=(path,)) for n, path in enumerate(["/small", "/small", "/large"])
     ]
-    caps = Caps(moves_in_per_broker=9, moves_out_per_broker=9, moves_in_cluster=9)
+    caps = Caps(moves_in_per_broker=9, moves_out_per_broker=9, moves_at_once=9)
     chosen = choose([Load(m, 1, 20 * MB) for m in moves], [], caps, rates={}, room=rooms(state, {}, 0.0))
     assert sorted(m.log_dirs or () for m in chosen) == [("/large",), ("/small",)]
     left = rooms(state, bytes_to_arrive(*in_flight((0, ("/small",), 0))).bytes, 0.0)

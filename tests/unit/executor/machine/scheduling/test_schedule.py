@@ -126,7 +126,7 @@ ORDER = move(5, (1, 2), (2, 1))
             id="a-batch-is-in-flight",
         ),
         pytest.param(
-            run_of(waiting(A, B, stages={1: Moving()}), replace(PLAIN, moves_in_cluster=1)),
+            run_of(waiting(A, B, stages={1: Moving()}), replace(PLAIN, moves_at_once=1)),
             look(state_of(A, B)),
             id="full",
         ),
@@ -495,7 +495,7 @@ def test_rates_are_left_alone_where_they_are_above_the_inbound_rate(
 def test_moves_that_copy_nothing_start_together_up_to_their_number() -> None:
     """Those on their way count; moves that copy have their own caps."""
     orders = [move(n, (1, 2), (2, 1)) for n in range(5)]
-    policy = replace(PLAIN, no_copy_batch=3, moves_in_cluster=1)
+    policy = replace(PLAIN, no_copy_batch=3, moves_at_once=1)
     copies = move(8, (4, 5), (6, 5))
     assert begun(started(run_of(waiting(*orders, copies), policy))[0]) == [0, 1, 2, 8]
     flying = run_of(waiting(*orders, copies, stages={0: Submitted(), 1: Submitted()}), policy)
@@ -510,9 +510,9 @@ def test_moves_that_copy_nothing_start_together_up_to_their_number() -> None:
         ({}, [0, 1, 2]),
         ({"moves_in_per_broker": 2}, [0, 1]),
         ({"moves_out_per_broker": 1}, [0]),
-        ({"moves_in_cluster": 2}, [0, 1]),
-        ({"bytes_in_flight": 20 * MB}, [0, 1]),
-        ({"bytes_in_flight": 19 * MB}, [0]),
+        ({"moves_at_once": 2}, [0, 1]),
+        ({"bytes_at_once": 20 * MB}, [0, 1]),
+        ({"bytes_at_once": 19 * MB}, [0]),
     ],
 )
 def test_moves_that_copy_start_within_every_cap(given: dict[str, Any], expected: list[int]) -> None:
@@ -524,7 +524,7 @@ def test_moves_that_copy_start_within_every_cap(given: dict[str, Any], expected:
 def test_what_is_on_its_way_counts_with_what_it_has_left() -> None:
     """By its own progress, by the last reading, and by the plan; one of unknown size fills every bound."""
     moves = [move(n, (1, 2), (3, 2)) for n in range(2)]
-    policy = replace(PLAIN, bytes_in_flight=20 * MB)
+    policy = replace(PLAIN, bytes_at_once=20 * MB)
 
     def fits(sizes: Mapping[TopicPartition, int] | None = None, size: int = 10 * MB, **known: Any) -> bool:
         of = waiting(replace(moves[0], size_bytes=size), stages={0: Moving()}, **known) | waiting(moves[1])
@@ -563,7 +563,7 @@ def test_a_move_of_unknown_size_starts_alone_where_bytes_in_flight_are_bounded(
 ) -> None:
     """It may be any number of bytes; an empty partition is none."""
     moves = (move(0, (1, 2), (3, 2), size), B)
-    policy = replace(PLAIN, unknown_disk_space="allow", bytes_in_flight=bound)
+    policy = replace(PLAIN, unknown_disk_space="allow", bytes_at_once=bound)
     after, _ = started(run_of(waiting(*moves), policy), look(state_of(*moves), sizes=sizes))
     assert len(begun(after)) == (2 if together else 1)
 
@@ -583,7 +583,7 @@ def test_a_full_disk_is_relieved_first() -> None:
     def first(usable: int, total: int = 1000) -> int:
         disks = {1: (LogDir("/d", total_bytes=total * MB, usable_bytes=usable * MB),)}
         (n,) = begun(
-            started(run_of(waiting(*moves), replace(PLAIN, moves_in_cluster=1)), look(state_of(*moves, disks=disks)))[0]
+            started(run_of(waiting(*moves), replace(PLAIN, moves_at_once=1)), look(state_of(*moves, disks=disks)))[0]
         )
         return n
 
