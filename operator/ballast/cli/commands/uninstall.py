@@ -6,7 +6,6 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.option_types import TIME
-from ballast.cli.run_options import confirm
 from ballast.cli.tables import human_many, output_option, print_json, print_line
 
 
@@ -27,28 +26,14 @@ def uninstall(*, yes: bool, lock_wait: float, output: str, cluster: ClusterOptio
     Refused while a run is open, while throttles of Ballast's are set, and while another process holds the lock. Stop the daemon
     first. Nothing else in the cluster is changed; runs in a deleted journal can no longer be shown or rolled back.
     """
-    from ballast.wiring.uninstall import footprint, refuse_needed
-    from ballast.wiring.uninstall import uninstall as remove
+    from ballast.app.uninstall import uninstall as remove
+    from ballast.cli.terminal import Terminal
 
     with cluster.open() as opened:
-        found = footprint(opened)
-        if found.topics:
-            refuse_needed(found.contents)
-            for name, brokers in found.topics.items():
-                print_line(f"{name}: on brokers {', '.join(map(str, brokers))}")
-            if found.contents.ended_runs:
-                print_line(
-                    f"The history of {human_many(len(found.contents.ended_runs), 'run')} goes with it: no rollback after that."
-                )
-            confirm(f"Delete {human_many(len(found.topics), 'topic')}?", yes=yes)
-            remove(opened, lock_wait_s=lock_wait)
+        topics = remove(opened, Terminal(yes=yes), lock_wait_s=lock_wait)
     if output == "json":
         from ballast.cli.documents.runs import TopicsDeleted
 
-        print_json(TopicsDeleted(topics=list(found.topics)))
-    print_line(
-        f"Deleted {human_many(len(found.topics), 'topic')}."
-        if found.topics
-        else "No topic of Ballast's in this cluster."
-    )
+        print_json(TopicsDeleted(topics=list(topics)))
+    print_line(f"Deleted {human_many(len(topics), 'topic')}." if topics else "No topic of Ballast's in this cluster.")
     return 0

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ballast.app.user_interface import UserInterface
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import Setting
 from ballast.core.wording import human_many
@@ -72,6 +73,24 @@ def refuse_needed(found: Contents) -> None:
         )
 
 
+def uninstall(opened: OpenCluster, user_interface: UserInterface, *, lock_wait_s: float) -> tuple[str, ...]:
+    """Delete Ballast's topics once a person agrees; their names, none where none is there.
+
+    Raises ``Refused`` where they are still needed, and ``LockHeld`` where another process holds the lock.
+    """
+    found = footprint(opened)
+    if not found.topics:
+        return ()
+    refuse_needed(found.contents)
+    for name, brokers in found.topics.items():
+        user_interface.show_line(f"{name}: on brokers {', '.join(map(str, brokers))}")
+    if runs := len(found.contents.ended_runs):
+        user_interface.show_line(f"The history of {human_many(runs, 'run')} goes with it: no rollback after that.")
+    user_interface.confirm(f"Delete {human_many(len(found.topics), 'topic')}?")
+    delete_topics(opened, lock_wait_s=lock_wait_s)
+    return tuple(found.topics)
+
+
 def footprint(opened: OpenCluster) -> Footprint:
     """Look at what is there; takes no lock and makes nothing.  A journal that the settings keep in a file is the person's to delete."""
     if opened.journal_file is not None:
@@ -87,8 +106,8 @@ def footprint(opened: OpenCluster) -> Footprint:
         log.close()
 
 
-def uninstall(opened: OpenCluster, *, lock_wait_s: float) -> None:
-    """Delete Ballast's topics; raises ``Refused`` where another process holds the lock, or where they are still needed.
+def delete_topics(opened: OpenCluster, *, lock_wait_s: float) -> None:
+    """Delete them under the lock, unless they are needed by then.
 
     The lease of a process that is gone is waited for.  The lock is never given back: it goes with the journal.
     """

@@ -15,6 +15,7 @@ import pytest
 from tests.unit.wiring.test_settled import ENDED, OPEN, OWED
 
 from ballast.adapters.journal.file import FileJournal
+from ballast.app.uninstall import contents_of, delete_topics, footprint
 from ballast.cli.cluster_options import ClusterOptions
 from ballast.cli.commands.uninstall import uninstall as command
 from ballast.core.cluster import TopicPartition
@@ -24,7 +25,6 @@ from ballast.executor.journal.ledger import BY_HAND, dump_held
 from ballast.ports.cluster import PartitionState
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record
 from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.uninstall import contents_of, footprint, uninstall
 
 HAND = dump_held(Setting("broker", "1", LEADER_RATE), LedgerEntry("9", frozenset({"5"})), BY_HAND)
 NEEDED = [OPEN, [OWED], [HAND], [*ENDED, OWED]]
@@ -38,8 +38,8 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def journal_of(*_: Any, **__: Any) -> FileJournal:
         return FileJournal(file)
 
-    for place in ("runs", "journal", "uninstall"):
-        monkeypatch.setattr(f"ballast.wiring.{place}.journal_of", journal_of)
+    for place in ("wiring.runs", "wiring.journal", "app.uninstall"):
+        monkeypatch.setattr(f"ballast.{place}.journal_of", journal_of)
     return file
 
 
@@ -95,7 +95,7 @@ def test_it_is_refused_while_the_journal_is_needed(path: Path, opened: OpenClust
     with pytest.raises(Refused):
         invoke("--yes")
     with pytest.raises(Refused):
-        uninstall(opened, lock_wait_s=0)
+        delete_topics(opened, lock_wait_s=0)
     assert FileJournal(path).read() == before
     assert FileJournal(path).holder() is None
 
@@ -109,7 +109,7 @@ def test_it_is_refused_while_another_process_holds_the_lock(path: Path, opened: 
     assert path.exists()
     path.unlink()
     write(path, ENDED, lease_s=0.3, leave=False)
-    uninstall(opened, lock_wait_s=20)
+    delete_topics(opened, lock_wait_s=20)
     assert not path.exists()
 
 
