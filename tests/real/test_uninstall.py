@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.real.execution_scene import Scene, scene
-from tests.unit.wiring.test_settled import OPEN, RUN
+from tests.unit.app.test_settled import OPEN, RUN
 from tests.waiting import becomes
 
 from ballast.core.cluster import TopicPartition

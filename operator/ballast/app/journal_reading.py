@@ -6,23 +6,62 @@ A journal that does not tell prevents neither a status nor a plan; what is not k
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.cluster.drain import refuse_drained
+from ballast.core.cluster.drain import Drain, refuse_drained
 from ballast.core.plan import Plan
 from ballast.core.status import JournalState
+from ballast.core.throttles import Setting
+from ballast.core.wording import ShowLine
 from ballast.errors import BallastError, Unavailable
-from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
+from ballast.executor.journal.drains import drains_in
+from ballast.executor.journal.ledger import BY_HAND, load_ledger
+from ballast.executor.journal.records import run_ids
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, JournalRestart, find_restart
 from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.throttles import HeldSettings, held_settings
-
-if TYPE_CHECKING:
-    # It brings what a run is shown with, which a reading does without.
-    from ballast.core.wording import ShowLine
+from ballast.wiring.journal import journal_of, journal_to_look_at
 
 JOURNAL_WAIT_S: Final = 10.0
 """How long the journal is waited for."""
+
+
+class HeldSettings(NamedTuple):
+    """What the journal answers for."""
+
+    runs: frozenset[Setting]
+    """Set by runs, and removed by Ballast."""
+    set_by_hand: frozenset[Setting]
+    """Set by a person with ``ballast throttles set``."""
+    drains: tuple[Drain, ...] | None = ()
+    """Brokers that people drained; None where the journal did not tell."""
+    restart: JournalRestart | None = None
+    """When the journal was begun because an earlier one had been deleted; None where that is not so, or acknowledged."""
+
+
+def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s: float = 30.0) -> HeldSettings:
+    """The settings in both of the journal's ledgers, and the brokers that people drained."""
+    log = journal_of(opened, journal, timeout_s=timeout_s)
+    try:
+        records = log.read()
+        return HeldSettings(
+            frozenset(load_ledger(records)),
+            frozenset(load_ledger(records, BY_HAND)),
+            drains_in(records),
+            find_restart(records),
+        )
+    finally:
+        log.close()
+
+
+def is_settled(opened: OpenCluster, journal: str | None = None) -> bool:
+    """Has every run ended, is no throttle owed, and was nothing lost?  Looking takes no lock and makes no journal where there is none."""
+    log = journal_to_look_at(opened, journal)
+    try:
+        records = log.read()
+        return not run_ids(records, ended=False) and not load_ledger(records) and find_restart(records) is None
+    finally:
+        log.close()
 
 
 def read_held(opened: OpenCluster, state: ClusterState, on_line: ShowLine) -> HeldSettings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from ballast.app.journal_reading import is_settled
 from ballast.app.user_interface import UserInterface
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
@@ -22,7 +23,6 @@ from ballast.wiring.runs import (
     Writer,
     find_run_id,
     foreseen_pace,
-    is_settled,
     new_run_id,
     open_writer,
     read_open_runs,

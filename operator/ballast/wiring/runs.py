@@ -23,7 +23,6 @@ from ballast.executor.driver.inbound import Gauge
 from ballast.executor.driver.pace import Pace, measurable, pace_of, with_growth
 from ballast.executor.journal.answers import RequestAnswer
 from ballast.executor.journal.history import KEPT_IN_PLACE_KEY, History, find_unreadable_open_runs, load_summaries
-from ballast.executor.journal.ledger import load_ledger
 from ballast.executor.journal.notes import RunNote
 from ballast.executor.journal.pause import is_paused
 from ballast.executor.journal.records import Unreadable, load_open_runs, read_runs, run_ids
@@ -261,13 +260,3 @@ def summaries_of(log: Journal) -> History:
 def _now() -> Now:
     clock = SystemClock()
     return Now(clock.now_ms(), clock.monotonic_s())
-
-
-def is_settled(opened: OpenCluster, journal: str | None = None) -> bool:
-    """Has every run ended, is no throttle owed, and was nothing lost?  Looking takes no lock and makes no journal where there is none."""
-    log = journal_to_look_at(opened, journal)
-    try:
-        records = log.read()
-        return not run_ids(records, ended=False) and not load_ledger(records) and find_restart(records) is None
-    finally:
-        log.close()

@@ -35,7 +35,7 @@ def left(monkeypatch: pytest.MonkeyPatch) -> Scene:
     s.world.clock.after(10.0, s.driver.leave)
     assert s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), POLICY, run_id="r").status == "left"
     s.journal.release()
-    for module in ("app.stop", "wiring.runs"):
+    for module in ("app.stop", "app.journal_reading", "wiring.runs"):
         monkeypatch.setattr(f"ballast.{module}.journal_to_look_at", lambda *_: s.journal)
     monkeypatch.setattr("ballast.app.runs.open_writer", _writer(s))
     return s

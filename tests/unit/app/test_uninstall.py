@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import click
 import pytest
-from tests.unit.wiring.test_settled import ENDED, OPEN, OWED
+from tests.unit.app.test_settled import ENDED, OPEN, OWED
 
 from ballast.adapters.journal.file import FileJournal
 from ballast.app.uninstall import contents_of, delete_topics, footprint

@@ -74,7 +74,7 @@ def unneeded(loaded: set[str]) -> list[str]:
 def test_a_status_loads_what_it_reads_with() -> None:
     """The clients, and nothing of ZooKeeper, of the daemon or of runs."""
     loaded = loaded_by("status", "--bootstrap-server", "127.0.0.1:1", "--timeout", "0.1")
-    assert {"ballast.core.status", "ballast.wiring.throttles", "confluent_kafka"} <= loaded
+    assert {"ballast.core.status", "ballast.app.journal_reading", "confluent_kafka"} <= loaded
     assert unneeded(loaded) == []
 
 

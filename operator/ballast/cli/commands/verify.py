@@ -28,14 +28,14 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
 
     Changes nothing. Also names throttles that are no longer needed.
     """
-    from ballast.cli.commands.throttles.listing import judge
+    from ballast.app.throttles import judge
     from ballast.core.guards.drift import mismatches
 
     with cluster.open() as opened:
         state = opened.cluster.snapshot()
         moves = _moves(what, opened, state, journal)
         found = mismatches(moves, state)
-        left = [s for s in judge(opened, journal) if s.stale and s.value]
+        left = [s for s in judge(opened, journal, print_line) if s.stale and s.value]
     if output == "json":
         from ballast.cli.documents.runs import Mismatch, Verification
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.executor.scenes import Scene, T, scene
+from tests.unit.executor.scenes import Scene
 
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, PartitionRow, Topic, build
 from ballast.core.status import cluster_status
@@ -15,15 +15,10 @@ from ballast.core.throttles import (
     LEADER_RATE,
     LEADER_REPLICAS,
     LOG_DIR_RATE,
-    LedgerEntry,
     Setting,
 )
 from ballast.core.throttles.stale import FoundThrottle, all_settings, find_throttles
-from ballast.executor.journal.ledger import dump_held
 from ballast.ports.cluster import ConfigChange, ConfigResource
-from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.runs import Writer
-from ballast.wiring.throttles import clear_stale
 
 ROWS = [
     PartitionRow("t", 0, 1, (1, 2, 3), (1, 2), adding=(3,), removing=(2,)),
@@ -158,38 +153,6 @@ def given(s: Scene, kind: str, name: str, key: str, value: str) -> None:
     """Set this as a user would."""
     outcome = s.cluster.alter_configs([ConfigChange(ConfigResource(kind, name), key, "set", value)])
     assert all(o.ok for o in outcome.values())
-
-
-def test_cleaning_takes_empty_lists_away_and_leaves_what_is_held() -> None:
-    """The stock tool's empty values go with the lists it left; a list that a run of ours still owes stays."""
-    s = scene({0: (1, 2), 1: (2, 3)})
-    s.world.add_topic("owed", {0: (1, 2)}, size_bytes=1)
-    s.world.add_topic("other", {0: (1, 2)}, size_bytes=1)
-    for name, key, value in (
-        (T, LEADER_REPLICAS, ""),
-        (T, FOLLOWER_REPLICAS, "0:1"),
-        ("owed", LEADER_REPLICAS, ""),
-        ("other", LEADER_REPLICAS, ""),
-    ):
-        given(s, "topic", name, key, value)
-    given(s, "broker", "1", FOLLOWER_RATE, "5")
-    given(s, "broker", "3", FOLLOWER_RATE, "6")
-    s.world.clock.sleep(5)
-    owed = Setting("topic", "owed", LEADER_REPLICAS)
-    s.journal.append([dump_held(owed, LedgerEntry("", frozenset({"0:1"})))])
-    own = Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, s.world.clock)
-    said = clear_stale(own, [T, "owed"])
-    assert len(said) == 4, said
-    assert f"removed topic {T} {LEADER_REPLICAS} = (empty)" in said
-    assert said[-1] == (
-        f"broker 3 {FOLLOWER_RATE} = 6 stays: no throttle list of these topics names broker 3. "
-        "If it is not meant to stay: ballast throttles --clean --brokers 3"
-    )
-    assert s.throttles() == {
-        f"topic owed {LEADER_REPLICAS}": "",
-        f"topic other {LEADER_REPLICAS}": "",
-        f"broker 3 {FOLLOWER_RATE}": "6",
-    }
 
 
 def test_a_rate_of_a_file_is_not_taken_for_one_of_every_broker() -> None:

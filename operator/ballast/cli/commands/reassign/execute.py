@@ -248,9 +248,9 @@ def remove_throttles(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]
 
     A follower that is just starting may take the lock first, or from this process: then the follower finishes.
     """
+    from ballast.app.throttles import clear_stale, stale_on
     from ballast.errors import Fenced, LockHeld
     from ballast.wiring.runs import open_writer
-    from ballast.wiring.throttles import clear_stale, stale_on
 
     topics = {e.topic for e in entries}
     if everybodys:

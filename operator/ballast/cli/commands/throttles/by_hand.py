@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.commands.throttles.listing import broker_ids, judge
-from ballast.cli.option_types import BROKERS, union_of
-from ballast.cli.run_options import Rate, confirm, lock_options
+from ballast.cli.option_types import BROKERS
+from ballast.cli.run_options import Rate, lock_options
 from ballast.cli.tables import human_many, print_line
 from ballast.core.named_brokers import NamedBrokers
-
-if TYPE_CHECKING:
-    from ballast.core.cluster import ClusterState
-    from ballast.core.throttles import Setting
 
 DEFAULT: Final = "default"
 """As a broker: the cluster-wide default, which holds on every broker without a rate of its own."""
@@ -56,12 +50,6 @@ class BrokersOrDefault(click.ParamType[NamedBrokers | None]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> NamedBrokers | None:
         """The brokers; None for the cluster-wide default."""
         return None if value is None or str(value) == DEFAULT else BROKERS.convert(value, param, ctx)
-
-
-def names_of(named: Collection[NamedBrokers | None], known: Collection[int]) -> set[str]:
-    """The names of these brokers' settings in Kafka; the cluster-wide default is ``default``."""
-    brokers = union_of(n for n in named if n is not None).among(known)
-    return {str(b) for b in brokers} | ({DEFAULT} if None in named else set())
 
 
 @click.command("set")
@@ -118,10 +106,11 @@ def set_throttle(
     Entries are added to existing lists; existing entries are kept. Rates alone, and lists alone, are fine: a throttle works
     where a list names a replica and its broker has a rate.
     """
+    from ballast.app.throttles import WantedThrottles, set_by_hand
+    from ballast.core.stock.files import parse_reassignment
     from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
-    from ballast.errors import Incomplete, UsageError
+    from ballast.errors import UsageError
     from ballast.wiring.runs import open_writer
-    from ballast.wiring.throttles import set_throttles
 
     rates = {LEADER_RATE: leader_rate or rate, FOLLOWER_RATE: follower_rate or rate, LOG_DIR_RATE: log_dir_rate}
     wanted_rates = {key: value for key, value in rates.items() if value is not None}
@@ -132,70 +121,25 @@ def set_throttle(
         raise UsageError("Brokers have rates.", hint="Give --rate, --leader-rate, --follower-rate or --log-dir-rate.")
     if not (wanted_rates or topics or moves_of):
         raise UsageError("Nothing to set is named.", hint="Give a rate, --topic NAME or --moves-of FILE.")
+    moves = None
+    if moves_of is not None:
+        moves = parse_reassignment(moves_of.read_text(encoding="utf-8"), source=str(moves_of))
+    wanted = WantedThrottles(
+        rates=wanted_rates,
+        brokers=named,
+        topics=topics,
+        lists={key: entries for key, entries in lists.items() if entries is not None},
+        moves=moves,
+    )
     with (
         cluster.open() as opened,
         open_writer(
             opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait, take_over=take_over
         ) as writer,
     ):
-        state = opened.cluster.snapshot()
-        aim = dict(_lists(state, topics, _sides(lists, wanted_rates)))
-        brokers = names_of(named, state.broker_index)
-        on = brokers or {str(b) for b in state.alive}
-        if moves_of is not None:
-            listed, involved = _of_moves(state, moves_of)
-            aim |= listed
-            on = brokers or involved
-        aim |= dict(_rates(state, on, wanted_rates))
-        failures = set_throttles(writer, aim)
-    if failures:
-        raise Incomplete(f"{human_many(len(failures), 'setting')} could not be set: {failures[0]}")
-    print_line(f"Set {human_many(len(aim), 'setting')}. Remove them with: ballast throttles remove")
+        count = set_by_hand(writer, wanted)
+    print_line(f"Set {human_many(count, 'setting')}. Remove them with: ballast throttles remove")
     return 0
-
-
-def _sides(lists: dict[str, frozenset[str] | None], rates: Collection[str]) -> dict[str, frozenset[str]]:
-    """The lists that are meant: those given, else all replicas on the sides that get a rate, both where none does."""
-    from ballast.core.throttles import EVERYTHING, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-
-    given = {key: entries for key, entries in lists.items() if entries is not None}
-    if given:
-        return given
-    sided = {LEADER_REPLICAS: LEADER_RATE in rates, FOLLOWER_REPLICAS: FOLLOWER_RATE in rates}
-    return {key: frozenset({EVERYTHING}) for key, named in sided.items() if named or not any(sided.values())}
-
-
-def _lists(
-    state: ClusterState, topics: Collection[str], lists: dict[str, frozenset[str]]
-) -> Iterator[tuple[Setting, frozenset[str]]]:
-    from ballast.core.throttles import Setting
-
-    state.require_topics(topics)
-    for topic in topics:
-        for key, entries in lists.items():
-            yield Setting("topic", topic, key), entries
-
-
-def _rates(
-    state: ClusterState, brokers: Collection[str], rates: dict[str, int]
-) -> Iterator[tuple[Setting, frozenset[str]]]:
-    from ballast.core.throttles import Setting
-
-    if rates:
-        state.require_brokers(int(b) for b in brokers if b != DEFAULT)
-    for broker in sorted(brokers):
-        for key, rate in rates.items():
-            yield Setting("broker", "" if broker == DEFAULT else broker, key), frozenset({str(rate)})
-
-
-def _of_moves(state: ClusterState, file: Path) -> tuple[dict[Setting, frozenset[str]], set[str]]:
-    from ballast.core.stock.files import parse_reassignment
-    from ballast.core.stock.plan import plan_of_entries
-    from ballast.core.throttles import brokers_involved, entries
-
-    text = file.read_text(encoding="utf-8")
-    moves = plan_of_entries(parse_reassignment(text, source=str(file)), state).moves
-    return entries(moves), {str(b) for b in brokers_involved(moves)}
 
 
 @click.command("remove")
@@ -224,9 +168,9 @@ def remove_throttle(
 
     A topic or broker that is named loses all its throttles, set by anyone, except those of a run of Ballast.
     """
-    from ballast.errors import Incomplete
+    from ballast.app.throttles import remove_by_hand
+    from ballast.cli.terminal import Terminal
     from ballast.wiring.runs import open_writer
-    from ballast.wiring.throttles import as_stale, read_set_by_hand, restore, select_settings
 
     with (
         cluster.open() as opened,
@@ -238,24 +182,7 @@ def remove_throttle(
             take_over=take_over,
         ) as writer,
     ):
-        brokers = names_of(named_brokers, broker_ids(opened))
-        set_by_hand = read_set_by_hand(writer)
-        lines = {s: set_by_hand[s] for s in select_settings(set_by_hand, topics, brokers)}
-        if topics or brokers:
-            standing = {s.setting: s for s in judge(opened, journal) if not s.in_ledger and not s.static}
-            others = [standing[s] for s in select_settings(standing, topics, brokers) if s not in lines]
-            lines |= as_stale(others)
-        if not lines:
-            print_line(
-                "Nothing was set with ballast throttles set." if not topics and not brokers else "Nothing is set there."
-            )
-            return 0
-        for setting, held in sorted(lines.items()):
-            back = f" → {held.prior}" if held.prior else ""
-            print_line(f"{setting} = {','.join(sorted(held.ours))}{back}")
-        confirm(f"Remove {human_many(len(lines), 'setting')}?", yes=yes)
-        failures = restore(writer, lines)
-    if failures:
-        raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}")
-    print_line(f"Removed {human_many(len(lines), 'setting')}.")
+        count = remove_by_hand(writer, Terminal(yes=yes), topics, named_brokers)
+    if count:
+        print_line(f"Removed {human_many(count, 'setting')}.")
     return 0

@@ -110,7 +110,7 @@ def test_a_follower_that_takes_the_lock_on_the_way_removes_the_throttles(
 ) -> None:
     """Both saw the lock free: the command that lost it has done what was asked, except with what others have set."""
     for what in ("clear_stale", "stale_on"):
-        monkeypatch.setattr(f"ballast.wiring.throttles.{what}", lock_taken)
+        monkeypatch.setattr(f"ballast.app.throttles.{what}", lock_taken)
     state = SimpleNamespace(brokers=())
     opened = SimpleNamespace(cluster=SimpleNamespace(snapshot=lambda **_: state), bootstrap_server="a:1")
     remove_throttles(cast("OpenCluster", opened), (), everybodys=everybodys)

@@ -8,7 +8,16 @@ import pytest
 from tests.unit.core.throttles.test_stale import given
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
-from ballast.cli.commands.throttles.listing import list_unread
+from ballast.app.throttles import (
+    as_stale,
+    clear_stale,
+    list_unread,
+    names_of,
+    read_set_by_hand,
+    restore,
+    select_settings,
+    set_throttles,
+)
 from ballast.core.cluster import Broker, ConfigValue, Gap, build
 from ballast.core.plan import Move
 from ballast.core.throttles import (
@@ -28,7 +37,6 @@ from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import SimCluster
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Writer
-from ballast.wiring.throttles import as_stale, read_set_by_hand, restore, select_settings, set_throttles
 
 LIST = Setting("topic", T, LEADER_REPLICAS)
 RATE = Setting("broker", "1", LEADER_RATE)
@@ -180,11 +188,11 @@ def test_what_was_set_by_hand_on_a_topic_is_forgotten_with_it() -> None:
 
 
 def test_settings_are_chosen_by_topic_and_broker() -> None:
-    """All without a name; ``default`` is the cluster-wide one."""
+    """All without a name; the cluster-wide default has none."""
     everything = {LIST, RATE, DEFAULT}
     assert select_settings(everything, (), ()) == everything
     assert select_settings(everything, (T,), ()) == {LIST}
-    assert select_settings(everything, (), ("default",)) == {DEFAULT}
+    assert select_settings(everything, (), names_of([None], ())) == {DEFAULT}
     assert select_settings(everything, (T,), ("1",)) == {LIST, RATE}
 
 
@@ -196,6 +204,37 @@ def test_a_stale_list_keeps_what_is_added_while_a_person_decides() -> None:
     given(s, "topic", T, LEADER_REPLICAS, "0:1,0:2")
     assert restore(writer(s), as_stale(judged)) == []
     assert standing(s, LIST) == "0:2"
+
+
+def test_cleaning_takes_empty_lists_away_and_leaves_what_is_held() -> None:
+    """The stock tool's empty values go with the lists it left; a list that a run of ours still owes stays."""
+    s = scene({0: (1, 2), 1: (2, 3)})
+    s.world.add_topic("owed", {0: (1, 2)}, size_bytes=1)
+    s.world.add_topic("other", {0: (1, 2)}, size_bytes=1)
+    for name, key, value in (
+        (T, LEADER_REPLICAS, ""),
+        (T, FOLLOWER_REPLICAS, "0:1"),
+        ("owed", LEADER_REPLICAS, ""),
+        ("other", LEADER_REPLICAS, ""),
+    ):
+        given(s, "topic", name, key, value)
+    given(s, "broker", "1", FOLLOWER_RATE, "5")
+    given(s, "broker", "3", FOLLOWER_RATE, "6")
+    s.world.clock.sleep(5)
+    owed = Setting("topic", "owed", LEADER_REPLICAS)
+    s.journal.append([dump_held(owed, LedgerEntry("", frozenset({"0:1"})))])
+    said = clear_stale(writer(s), [T, "owed"])
+    assert len(said) == 4, said
+    assert f"removed topic {T} {LEADER_REPLICAS} = (empty)" in said
+    assert said[-1] == (
+        f"broker 3 {FOLLOWER_RATE} = 6 stays: no throttle list of these topics names broker 3. "
+        "If it is not meant to stay: ballast throttles --clean --brokers 3"
+    )
+    assert s.throttles() == {
+        f"topic owed {LEADER_REPLICAS}": "",
+        f"topic other {LEADER_REPLICAS}": "",
+        f"broker 3 {FOLLOWER_RATE}": "6",
+    }
 
 
 def test_where_throttles_may_stand_unseen_is_named() -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from ballast.adapters.journal.file import FileJournal
+from ballast.app.journal_reading import is_settled
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import LEADER_REPLICAS, LedgerEntry, Setting
 from ballast.errors import Unavailable
@@ -20,7 +21,6 @@ from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Phase, new_run
 from ballast.ports.journal import Holder, Record
 from ballast.wiring.cluster import OpenCluster, open_cluster
-from ballast.wiring.runs import is_settled
 
 OPENED = cast("OpenCluster", SimpleNamespace(check_answers=lambda: None))
 RUN = new_run("r", Plan("test", "c", "f", (Move("t", 0, (1,), (2,)),)), ExecutionPolicy(), Now(0, 0.0))
