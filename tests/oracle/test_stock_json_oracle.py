@@ -11,7 +11,7 @@ import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from tests.oracle.java import TOOL, Jvm
 
-from ballast.cli.commands.reassign.command import reassign
+from ballast.cli.commands.reassign import reassign
 from ballast.core.cluster import TopicPartition
 from ballast.core.stock.checks import check_entries
 from ballast.core.stock.files import (

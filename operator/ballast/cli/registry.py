@@ -267,7 +267,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         },
     ),
     "reassign": Entry(
-        "ballast.cli.commands.reassign.command:reassign",
+        "ballast.cli.commands.reassign:reassign",
         "Kafka's own tools",
         "What kafka-reassign-partitions does, throttled by default.",
         (

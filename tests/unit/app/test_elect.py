@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ballast.app.elect import Election, choose
-from ballast.cli.commands.reassign.options import read_text
+from ballast.cli.commands.reassign import read_text
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.named_brokers import NamedBrokers
 from ballast.core.stock.files import StockFormatError, parse_election

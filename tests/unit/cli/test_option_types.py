@@ -9,7 +9,7 @@ import click
 import pytest
 from tests.unit.cli.test_shell import ALL
 
-from ballast.cli.commands.reassign.command import StockCommand
+from ballast.cli.commands.reassign import StockCommand
 from ballast.cli.option_types import BROKERS, PLACEMENT, TIME, Time
 from ballast.core.named_brokers import NamedBrokers
 from ballast.core.placement.placer import ALGORITHMS

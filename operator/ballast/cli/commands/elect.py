@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.commands.reassign.options import read_text
+from ballast.cli.commands.reassign import read_text
 from ballast.cli.option_types import BROKERS
 from ballast.cli.run_options import lock_options
 from ballast.cli.run_screen import RUN_DOCUMENTS

@@ -8,9 +8,10 @@ from functools import partial
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
-from ballast.cli.commands.reassign.execute import CANCEL_S, StartWatch, start_all_or_none
+from ballast.app.reassign.execute import CANCEL_S, start_all_or_none
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
+from ballast.core.wording import ShowLine
 from ballast.executor.driver.driver import Driver
 from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -23,12 +24,10 @@ POLICY = ExecutionPolicy(throttle=5 * MB, measure_s=0)
 ONE, OTHER = Move(T, 0, (1, 2), (3, 2), 100 * MB), Move(T, 1, (2, 1), (4, 1), 100 * MB)
 
 
-def started(s: Scene, *moves: Move) -> dict[TopicPartition, str]:
+def started(s: Scene, *moves: Move, on_line: ShowLine = lambda _: None) -> dict[TopicPartition, str]:
     """What was refused."""
-    watch = StartWatch(lambda _: None)
-    s.driver.listen(watch)
     own = Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, s.world.clock)
-    return dict(start_all_or_none(own, s.plan(*moves), POLICY, "r", watch))
+    return dict(start_all_or_none(own, s.plan(*moves), POLICY, "r", on_line))
 
 
 def test_all_that_can_start_is_started() -> None:
@@ -70,10 +69,8 @@ def test_a_cancel_that_has_to_wait_for_brokers_is_left_to_a_follower() -> None:
         clock.after(30, partial(s.world.kill, broker))
     clock.after(40, lambda: s.journal.request(Request("q", "pause", "Ada", clock.now_ms(), {})))
     began_s = clock.monotonic_s()
-    watch = StartWatch(lambda _: None)
-    s.driver.listen(watch)
     own = Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, clock)
-    refused = start_all_or_none(own, s.plan(ONE, OTHER), replace(POLICY, moves_at_once=1), "r", watch)
+    refused = start_all_or_none(own, s.plan(ONE, OTHER), replace(POLICY, moves_at_once=1), "r", lambda _: None)
     assert refused
     assert [(run.id, run.phase) for run in s.driver.open_runs()] == [("r", Phase.CANCELLING)]
     assert clock.monotonic_s() - began_s < 40 + 2 * CANCEL_S
@@ -87,9 +84,7 @@ def another_run(s: Scene, started_ms: int) -> Run:
     return theirs
 
 
-def test_a_run_that_is_no_longer_in_the_journal_is_said_not_to_be(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_is_no_longer_in_the_journal_is_said_not_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its records are gone by the time it is to be cancelled: what it has begun goes on, and that is said."""
     s = scene({0: (1, 2), 1: (2, 1)})
     stay = Driver.stay
@@ -100,5 +95,6 @@ def test_a_run_that_is_no_longer_in_the_journal_is_said_not_to_be(
 
     monkeypatch.setattr(Driver, "stay", stay_without_records)
     s.journal.request(Request("q", "pause", "Ada", s.world.clock.now_ms(), {}))
-    assert set(started(s, ONE, OTHER)) == {ONE.name, OTHER.name}
-    assert "Run r is not in the journal any more" in capsys.readouterr().err
+    told: list[str] = []
+    assert set(started(s, ONE, OTHER, on_line=told.append)) == {ONE.name, OTHER.name}
+    assert told[-1].startswith("Run r is not in the journal any more")

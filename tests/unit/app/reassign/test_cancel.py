@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
-from ballast.cli.commands.reassign.cancel import _cancel, _CancelReport, _report, find_arrived
+from ballast.app.reassign.cancel import CancelReport, answer, cancel_moves, find_arrived
+from ballast.app.reassign.session import ReassignSession
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.core.stock.files import ReassignmentEntry
@@ -39,18 +40,18 @@ def test_a_move_that_is_in_flight_no_more_has_ended() -> None:
 @pytest.mark.parametrize(
     ("told", "code", "words"),
     [
-        (_CancelReport(ended={T0: (3, 2)}), 0, "None of the specified partition reassignments are active."),
-        (_CancelReport(cancelled={T0}), 0, "Successfully cancelled partition reassignment for: t-0"),
-        (_CancelReport(why={T0: "the broker said so"}), 1, "t-0: the broker said so"),
-        (_CancelReport(), 1, "t-0: it is still in progress"),
+        (CancelReport(ended={T0: (3, 2)}), 0, "None of the specified partition reassignments are active."),
+        (CancelReport(cancelled={T0}), 0, "Successfully cancelled partition reassignment for: t-0"),
+        (CancelReport(why={T0: "the broker said so"}), 1, "t-0: the broker said so"),
+        (CancelReport(), 1, "t-0: it is still in progress"),
     ],
 )
-def test_what_was_not_cancelled_is_an_error_with_its_reason(
-    told: _CancelReport, code: int, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_not_cancelled_is_an_error_with_its_reason(told: CancelReport, code: int, words: str) -> None:
     """What had ended is none."""
-    assert _report(ACTIVE, (), told) == code
-    assert words in capsys.readouterr().out
+    said: list[str] = []
+    session = ReassignSession(OpenCluster(scene().cluster, "sim:1"), said.append, lambda _: None)
+    assert answer(session, ACTIVE, (), told) == code
+    assert any(words in text for text in said)
 
 
 POLICY = ExecutionPolicy(throttle=5 * MB, measure_s=0)
@@ -65,8 +66,8 @@ def cancel_one(s: Scene, *, begun: bool = False) -> Run:
         s.world.clock.after(10.0, s.driver.leave)
         assert s.driver.execute(s.plan(*MOVES), POLICY, run_id="r").status == "left"
     writer = Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.process("cancel"), s.world.clock)
-    told = _CancelReport()
-    _cancel(writer, (ReassignmentEntry(T, 0, (3, 2)),), {T0: s.cluster.reassignments()[T0]}, (), told)
+    told = CancelReport()
+    cancel_moves(writer, (ReassignmentEntry(T, 0, (3, 2)),), {T0: s.cluster.reassignments()[T0]}, (), told)
     assert told.cancelled == {T0}
     return next(run for run in runs(s).values() if run.id != "r")
 

@@ -1,7 +1,6 @@
 """``ballast reassign``: what ``kafka-reassign-partitions`` does, under the same options, with the same answers.
 
-The exit codes are the stock tool's, 0 and 1.  ``--generate`` and ``--list`` live here; ``--execute`` and ``--verify`` in
-``cli.commands.reassign.execute`` and ``--cancel`` in ``cli.commands.reassign.cancel``, since they act under Ballast's lock and journal.
+The exit codes are the stock tool's, 0 and 1.  What differs is said on stderr.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ from typing import Any, Final, Literal
 import click
 
 from ballast.cli.cluster_options import ClusterOptions
-from ballast.cli.commands.reassign.options import ReassignOptions, print_own_line, read_text
-from ballast.errors import BallastError
+from ballast.errors import BallastError, UsageError
 
 ACTIONS: Final = ("generate", "execute", "verify", "cancel", "list")
 
@@ -214,17 +212,23 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
         return _generate(cluster, given)
     if action == "list":
         return _list(cluster)
-    from ballast.cli.commands.reassign import cancel as reassign_cancel
-    from ballast.cli.commands.reassign import execute as reassign_execute
+    from functools import partial
+
+    from ballast.app.reassign.cancel import cancel
+    from ballast.app.reassign.execute import execute
+    from ballast.app.reassign.session import ReassignOptions, ReassignSession
+    from ballast.app.reassign.verify import verify
+    from ballast.core.stock.files import parse_reassignment
+    from ballast.wiring.run_follower import start_follower
 
     if given["preserve_throttles"] and given["clear_throttles"]:
         raise click.UsageError("--preserve-throttles and --clear-throttles contradict each other.")
+    path = given["reassignment_json_file"]
     options = ReassignOptions(
-        cluster=cluster,
-        reassignment_json_file=given["reassignment_json_file"],
+        entries=parse_reassignment(read_text(path), source=path.name),
+        source=path.name,
         throttle=_throttle(given["throttle"], no_throttle=given["no_throttle"]),
         replica_alter_log_dirs_throttle=_rate(given["replica_alter_log_dirs_throttle"]),
-        timeout_ms=given["timeout"],
         additional=given["additional"],
         unknown_disk_space=given["unknown_disk_space"],
         replicas_below_min_isr=given["replicas_below_min_isr"],
@@ -232,12 +236,23 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
         preserve_throttles=given["preserve_throttles"],
         clear_throttles=given["clear_throttles"],
     )
-    act = {
-        "execute": reassign_execute.execute,
-        "verify": reassign_execute.verify,
-        "cancel": reassign_cancel.cancel,
-    }[action]
-    return act(options)
+    act = {"execute": execute, "verify": verify, "cancel": cancel}[action]
+    with cluster.open() as opened:
+        follower = partial(start_follower, opened, command_config=cluster.command_config, config=cluster.config)
+        return act(ReassignSession(opened, click.echo, print_own_line, follower), options)
+
+
+def print_own_line(text: str) -> None:
+    """A line of Ballast's own, beside those of the stock tool."""
+    click.echo(f"ballast: {text}", err=True)
+
+
+def read_text(path: Path) -> str:
+    """A file's text; Kafka's tools read UTF-8 too."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as failure:
+        raise UsageError(f"{path} cannot be read: {failure}.") from None
 
 
 def _action(ctx: click.Context, given: dict[str, Any]) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import pytest
 
-from ballast.cli.cluster_options import ClusterOptions
-from ballast.cli.commands.reassign.execute import policy_of, refusals
-from ballast.cli.commands.reassign.options import ReassignOptions
+from ballast.app.reassign.execute import policy_of, refusals
+from ballast.app.reassign.session import ReassignOptions
 from ballast.core.cluster import UNKNOWN, Broker, PartitionRow, Topic, TopicPartition, build
 from ballast.core.stock.files import parse_reassignment
 from ballast.core.stock.plan import plan_of_entries
@@ -28,10 +26,6 @@ def test_a_partition_of_unknown_size_is_refused_unless_told_otherwise(
     brokers = tuple(Broker(b, host="h") for b in (1, 2))
     state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,), sizes=(size,))])
     plan = plan_of_entries(parse_reassignment(FILE, source="f"), state, intent="test", source="f")
-    options = ReassignOptions(
-        cluster=ClusterOptions(None, None, None, None, 1.0),
-        reassignment_json_file=Path("f"),
-        unknown_disk_space=unknown_disk_space,
-    )
+    options = ReassignOptions(source="f", unknown_disk_space=unknown_disk_space)
     found = refusals(plan, state, {}, policy_of(options))
     assert set(found) == ({TopicPartition("t", 0)} if refused else set())

@@ -9,26 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-import click
-
-from ballast.cli.commands.reassign.execute import dir_moves, entries_of, keep_following, remove_throttles
-from ballast.cli.commands.reassign.options import COMMAND, ReassignOptions, print_own_line
-from ballast.cli.commands.reassign.writer import writer_from_follower
+from ballast.app.reassign.session import COMMAND, ReassignOptions, ReassignSession
+from ballast.app.reassign.verify import dir_moves, remove_throttles
+from ballast.core.cluster import TopicPartition
 from ballast.core.stock import report
+from ballast.core.stock.files import ReassignmentEntry
 from ballast.core.wording import human_replicas
-
-if TYPE_CHECKING:
-    from ballast.core.cluster import TopicPartition
-    from ballast.core.stock.files import ReassignmentEntry
-    from ballast.executor.machine.run import Run
-    from ballast.ports.cluster import ClusterReader, Reassignment
-    from ballast.wiring.runs import Writer
+from ballast.executor.machine.run import Run
+from ballast.executor.machine.stages import RolledBack
+from ballast.executor.machine.step import Command
+from ballast.ports.cluster import ClusterReader, Reassignment
+from ballast.wiring.journal import this_process
+from ballast.wiring.runs import Writer, new_run_id
 
 
 @dataclass(slots=True)
-class _CancelReport:
+class CancelReport:
     """What came of the cancel."""
 
     cancelled: set[TopicPartition] = field(default_factory=set)
@@ -42,58 +39,60 @@ class _CancelReport:
     open_runs: bool = False
 
 
-def cancel(options: ReassignOptions) -> int:
+def cancel(session: ReassignSession, options: ReassignOptions) -> int:
     """Cancel the moves of the file that are in flight."""
-    entries = entries_of(options)
-    with options.cluster.open() as opened:
-        names = {e.name for e in entries}
-        active = {n: r for n, r in opened.cluster.reassignments().items() if n in names}
-        copies = [d for d in dir_moves(opened, entries) if d.active]
-        told = _CancelReport()
-        if active or copies:
-            with writer_from_follower(opened, "--cancel") as writer:
-                _cancel(writer, entries, active, copies, told)
-                told.open_runs = bool(writer.driver.open_runs())
-        if told.open_runs:
-            keep_following(opened, options)
-        code = _report(active, copies, told)
-        if code == 0 and not options.preserve_throttles and not told.open_runs:
-            remove_throttles(opened, entries, everybodys=options.clear_throttles)
+    opened, entries = session.opened, options.entries
+    names = {e.name for e in entries}
+    active = {n: r for n, r in opened.cluster.reassignments().items() if n in names}
+    copies = [d for d in dir_moves(opened, entries) if d.active]
+    told = CancelReport()
+    if active or copies:
+        with session.writer("--cancel") as writer:
+            cancel_moves(writer, entries, active, copies, told)
+            told.open_runs = bool(writer.driver.open_runs())
+    if told.open_runs:
+        session.follow()
+    code = answer(session, active, copies, told)
+    if code == 0 and not options.preserve_throttles and not told.open_runs:
+        remove_throttles(session, entries, everybodys=options.clear_throttles)
     return code
 
 
-def _report(
-    active: Mapping[TopicPartition, Reassignment], copies: Collection[report.DirMove], told: _CancelReport
+def answer(
+    session: ReassignSession,
+    active: Collection[TopicPartition],
+    copies: Collection[report.DirMove],
+    told: CancelReport,
 ) -> int:
+    """Tell what came of it; the exit code."""
     missed = {
         n: told.why.get(n, "it is still in progress") for n in active if n not in told.cancelled | told.ended.keys()
     }
     if missed:
-        click.echo(report.cancel_failure_message(missed))
+        session.answer(report.cancel_failure_message(missed))
         return 1
-    click.echo(report.cancel_message(sorted(told.cancelled)) if told.cancelled else report.NONE_ACTIVE)
+    session.answer(report.cancel_message(sorted(told.cancelled)) if told.cancelled else report.NONE_ACTIVE)
     for name, replicas in sorted(told.ended.items()):
-        print_own_line(f"{name} was moved already when the cancel came: its replicas are {human_replicas(replicas)}.")
+        session.show_line(
+            f"{name} was moved already when the cancel came: its replicas are {human_replicas(replicas)}."
+        )
     for replica, why in told.refused.items():
-        click.echo(f"The copy of {replica} goes on: {why}")
+        session.answer(f"The copy of {replica} goes on: {why}")
     if told.stopped:
-        click.echo(report.dir_move_start_message(told.stopped))
+        session.answer(report.dir_move_start_message(told.stopped))
     elif not copies:
-        click.echo(report.NO_MOVES_ACTIVE)
+        session.answer(report.NO_MOVES_ACTIVE)
     return 1 if told.refused else 0
 
 
-def _cancel(
+def cancel_moves(
     writer: Writer,
     entries: tuple[ReassignmentEntry, ...],
     active: Mapping[TopicPartition, Reassignment],
     copies: Collection[report.DirMove],
-    told: _CancelReport,
+    told: CancelReport,
 ) -> None:
-    from ballast.executor.machine.stages import RolledBack
-    from ballast.executor.machine.step import Command
-    from ballast.wiring.journal import this_process
-    from ballast.wiring.runs import new_run_id
+    """Cancel what is in progress of the file: the runs that move nothing else first, as such."""
 
     def note() -> None:
         run = writer.driver.run
@@ -128,7 +127,7 @@ def find_arrived(cluster: ClusterReader, names: Collection[TopicPartition]) -> d
 
 
 def _stop_copies(
-    writer: Writer, entries: tuple[ReassignmentEntry, ...], copies: Collection[report.DirMove], told: _CancelReport
+    writer: Writer, entries: tuple[ReassignmentEntry, ...], copies: Collection[report.DirMove], told: CancelReport
 ) -> None:
     """Copies that have ended by now, or with a run that was cancelled, are told like those that are stopped here."""
     held = {name: run for run in writer.driver.open_runs() for name in _open_names(run)}

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from click.testing import CliRunner, Result
 
-from ballast.cli.cluster_options import ClusterOptions
-from ballast.cli.commands.reassign.execute import policy_of, refusals
-from ballast.cli.commands.reassign.options import ReassignOptions
-from ballast.cli.main import cli
+from ballast.app.reassign.execute import policy_of, refusals
+from ballast.app.reassign.session import ReassignOptions
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.stock.files import ReassignmentEntry
 from ballast.core.stock.plan import plan_of_entries
-
-FLAG = "--disallow-replication-factor-change"
 
 
 def cluster() -> ClusterState:
@@ -30,11 +23,7 @@ def cluster() -> ClusterState:
 
 def refused(*entries: ReassignmentEntry, disallow: bool = True) -> dict[TopicPartition, str]:
     """What the option has against a file of these entries."""
-    options = ReassignOptions(
-        cluster=ClusterOptions(None, None, None, None, 1.0),
-        reassignment_json_file=Path("f"),
-        disallow_replication_factor_change=disallow,
-    )
+    options = ReassignOptions(source="f", disallow_replication_factor_change=disallow)
     plan = plan_of_entries(entries, cluster())
     found = refusals(plan, cluster(), {}, policy_of(options))
     return {name: reason for name, reason in found.items() if "replication factor" in reason}
@@ -78,23 +67,3 @@ def test_every_partition_is_named_with_its_counts() -> None:
 
 def _sentence(before: int, after: int) -> str:
     return f"The replication factor is changed from {before} to {after}"
-
-
-def run(tmp_path: Path, action: str) -> Result:
-    """That action with the option, on a cluster that is not there."""
-    file = tmp_path / "f.json"
-    file.write_text('{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [2]}]}')
-    needs = {
-        "generate": ["--topics-to-move-json-file", str(file), "--broker-list", "1"],
-        "list": [],
-    }.get(action, ["--reassignment-json-file", str(file)])
-    words = ["reassign", f"--{action}", "-b", "127.0.0.1:1", FLAG, *needs]
-    return CliRunner().invoke(cli, words, prog_name="ballast", standalone_mode=False)
-
-
-@pytest.mark.parametrize("action", ["generate", "verify", "cancel", "list"])
-def test_the_option_goes_with_execute_alone(tmp_path: Path, action: str) -> None:
-    """As in the stock tool, which ends with 1 as well."""
-    result = run(tmp_path, action)
-    assert result.return_value == 1
-    assert f"Option {FLAG} can't be used with action --{action}." in result.output

@@ -1,1 +1,0 @@
-"""``ballast reassign``: the options, answers and exit codes of kafka-reassign-partitions."""
