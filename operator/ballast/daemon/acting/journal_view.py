@@ -124,6 +124,10 @@ class JournalReader:
         )
         return f"{human_many(len(journal_view.history), 'run')} ended so far.{skipped}{owed}{unshown}"
 
+    def note_open(self, run: RunView | None, moving: frozenset[TopicPartition]) -> None:
+        """What the process that takes the lock finds open, before the journal is read again for the page."""
+        self.view = replace(self.view, open=run, moving=moving)
+
     def show_run(self) -> str:
         """Publish how far the run in progress has come; elsewhere what the journal tells of the one that another process executes."""
         run = self.access.unfinished_run()
@@ -140,7 +144,7 @@ class JournalReader:
             gone: dict[str, object] = {"plans": (), "balance": BalanceView()} if begins else {}
             # Its end brings new checks, also where it ends before the work loop has looked.
             if begins:
-                self.runs.saw_run = True
+                self.runs.note_in_flight()
             self.board.publish(run=run, run_elsewhere=elsewhere, **gone)
         if elsewhere and role is Role.OBSERVING:
             return f"Run {elsewhere.id} is open in the journal; observe mode leaves it as it is."

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 from ballast.core.plan import Plan
 from ballast.core.plan.fingerprint import find_recreated, fingerprint
-from ballast.daemon.acting.decisions import Approval, Decisions, approval_record, rejection_record
+from ballast.daemon.acting.decisions import Approval, Decisions, approval_record, rejection_record, shared_records
 from ballast.daemon.acting.permission import Permissions
 from ballast.daemon.acting.plan_views import outline, plan_view
 from ballast.daemon.acting.proposal import Proposal, name_of
@@ -24,7 +24,7 @@ from ballast.daemon.policy import ActionKind, LivePolicy, Mode
 from ballast.errors import Refused
 from ballast.executor.driver.pace import first_pace
 from ballast.ports.event_sink import ClusterEvent, EventSink
-from ballast.ports.journal import Request
+from ballast.ports.journal import Journal, Request
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.daemon")
@@ -74,7 +74,7 @@ class Proposals:
     """By kind, the name of the plan that a person rejected last: it is not proposed again."""
     approved: dict[ActionKind, Approval] = field(default_factory=dict)
     """By kind, the plan that a person approved, until it starts or is no longer wanted."""
-    shared: tuple[PlanView | None, tuple[Answer, ...]] = (None, ())
+    _shared: tuple[PlanView | None, tuple[Answer, ...]] = (None, ())
     """What the journal tells the others of plans that were asked for and of answers."""
     deciding: threading.RLock = field(default_factory=threading.RLock)
     """Held by the loop that makes, shows, starts or drops plans, or obeys a person; renewing the lock never waits for it."""
@@ -173,6 +173,21 @@ class Proposals:
         self.publish()
         return sentence
 
+    def want(self, request: Request | None) -> None:
+        """The plan of this request is to be made, whichever was wanted before; None when it is being made."""
+        self.wanted = request
+
+    @_one_at_a_time
+    def show_asked(self, proposal: Proposal | None) -> None:
+        """In the place of the one before, unless a person is just deciding of that."""
+        self.asked = proposal
+        self.publish()
+
+    def approve_asked(self, proposal: Proposal, by: str) -> str:
+        """A person wants the plan that was made for one: it starts now, or once nothing keeps it any more."""
+        self.show_asked(replace(proposal, approved_by=by))
+        return self.act()
+
     def reject(self, proposal: Proposal) -> None:
         """A person does not want it: it is not proposed again, not by another process either, until the cluster wants another.
 
@@ -231,13 +246,12 @@ class Proposals:
         Proposals and the reading under them are dropped: they may want what the run has done already.
         """
         if run := self.runs.in_flight():
-            self.runs.saw_run = True
+            self.runs.note_in_flight()
             self.drop_all(f"run {run} is in progress")
             return False
-        kind = self.runs.running
-        if kind is None and not self.runs.saw_run:
+        if not self.runs.end_pending:
             return False
-        self.runs.running, self.runs.saw_run = None, False
+        kind = self.runs.take_end()
         self.reading.drop()
         self.drop_all("a run has changed the cluster")
         self.look_again()
@@ -276,9 +290,17 @@ class Proposals:
                 self.by_kind.pop(kind, None)
             elif proposal.approved_by != (by := self._approval_of(kind, proposal.id)):
                 self.by_kind[kind] = replace(proposal, approved_by=by)
-        self.asked_elsewhere, self.shared = decided.asked, (decided.asked, decided.answers)
+        self.asked_elsewhere, self._shared = decided.asked, (decided.asked, decided.answers)
         if (self.by_kind, self.asked_elsewhere) != before:
             self.publish()
+
+    def share(self, journal: Journal) -> None:
+        """Let the other replicas' pages show the plan that was asked for, and the answers: the person who asked may look at any of them."""
+        view = self.board.view
+        known = next((p for p in view.plans if p.asked_by), None), view.answers
+        if known != self._shared:
+            journal.append(shared_records(*known))
+            self._shared = known
 
     def _approval_of(self, kind: ActionKind, plan: str) -> str | None:
         """Who approved this plan; None where it is not approved."""

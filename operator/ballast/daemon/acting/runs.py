@@ -62,7 +62,7 @@ class Runs:
     """What each kind has done; the caps and cool-downs go by it."""
     running: ActionKind | None = None
     """The kind of action that the current run is."""
-    saw_run: bool = False
+    _seen: bool = False
     """A run was in progress when this was last looked at, started by this process or by another."""
     _unwritten: dict[ActionKind, tuple[_Start | _End, ...]] = field(default_factory=dict)
     """What the counts in the journal lack."""
@@ -75,6 +75,24 @@ class Runs:
         """The run that this process or, as far as the journal tells, another one executes; empty for none."""
         run = self.access.current() or self.board.view.run_elsewhere
         return run.id if run else ""
+
+    def note_in_flight(self) -> None:
+        """A run is in progress, started by this process or by another: its end brings new checks."""
+        self._seen = True
+
+    @property
+    def end_pending(self) -> bool:
+        """Has a run begun whose end was not taken up yet?"""
+        return self.running is not None or self._seen
+
+    def take_end(self) -> ActionKind | None:
+        """The run is over; the kind of action that it was, None where this process had not begun it, and no record tells."""
+        kind, self.running, self._seen = self.running, None, False
+        return kind
+
+    def leave(self) -> None:
+        """Whatever process goes on with the current run counts its end."""
+        self.running = None
 
     def set_pause(self, pause: Pause | None) -> None:
         """Show the pause switch; the run in progress heeds it."""

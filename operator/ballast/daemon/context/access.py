@@ -31,6 +31,14 @@ class Access:
     release_for: str = ""
     """Whom the lock is to be released for; the lock check does it."""
 
+    def ask_release(self, by: str) -> None:
+        """This person wants the lock; until it is released nothing else is begun."""
+        self.release_for = by
+
+    def note_released(self) -> None:
+        """Who asked for the lock can take it now: when it is held here again, it is not released for them."""
+        self.release_for = ""
+
     def open(self) -> Journal | None:
         """The journal to write; made, with the run controller, when it is first asked for."""
         if self.journal is None and (made := self.make()) is not None:

@@ -52,18 +52,18 @@ class RequestedPlans:
         if (sentence := self.drains.begin_empty(request)) is not None:
             self.board.tell(request.id, sentence, ok=True, at_ms=self.clock.now_ms())
             return sentence
-        self.proposals.wanted = request
+        self.proposals.want(request)
         self.look_again()
         return answer("plan-requested", by=request.by, intent=request.body["intent"])
 
     def make(self) -> str:
         """Make the plan that a person waits for; what came of it is told under the request's id."""
         with self.proposals.deciding:
-            if self.proposals.wanted is None:
+            if (request := self.proposals.wanted) is None:
                 return "No plan was requested."
             if self.proposals.notice_end():
                 return RUN_ENDED
-            request, self.proposals.wanted = self.proposals.wanted, None
+            self.proposals.want(None)
         try:
             sentence, ok = self._make(request), True
         except BallastError as failure:
@@ -77,19 +77,13 @@ class RequestedPlans:
         state = self.reading.fresh()
         kind, plan = self._plan(state, request)
         if plan.is_empty:
-            self._show(None)
+            self.proposals.show_asked(None)
             why = "; ".join(f"{o.subject}: {o.detail}" for o in plan.obstacles[:2])
             said = answer("no-plan", obstacles=why) if why else answer("no-plan-needed")
             return " ".join([said, *(f"{told} {remedy}" for told, remedy in warnings(plan))])
         name = f"asked-{name_of(kind, plan)}"
-        self._show(Proposal(id=name, kind=kind, plan=plan, request=request))
+        self.proposals.show_asked(Proposal(id=name, kind=kind, plan=plan, request=request))
         return answer("plan-ready", outline=outline(plan))
-
-    def _show(self, proposal: Proposal | None) -> None:
-        """In the place of the one before, unless a person is just deciding of that."""
-        with self.proposals.deciding:
-            self.proposals.asked = proposal
-            self.proposals.publish()
 
     def _plan(self, state: ClusterState, request: Request) -> tuple[ActionKind, Plan]:
         match request.body["intent"]:

@@ -111,7 +111,7 @@ class BalanceCheck:
 
     def _conclude(self, moves_plan: Plan, proposed: list[str]) -> None:
         """Show what the check found, in one word and one sentence; nothing where a run began meanwhile: its end brings the next check."""
-        began = self.runs.running is not None or self.runs.saw_run or self.runs.in_flight()
+        began = self.runs.end_pending or self.runs.in_flight()
         if began or self.reading.age_s() is None:
             return
         if proposed:

@@ -91,9 +91,7 @@ class Lock:
         self.board.load_answers(decided.answers)
         self.runs.set_pause(decided.pause)
         left = load_open_runs(records, Now(self.clock.now_ms(), self.clock.monotonic_s()))
-        self.journal.view = replace(
-            self.journal.view, open=run_view(left[0]) if left else None, moving=names_in_flight(records)
-        )
+        self.journal.note_open(run_view(left[0]) if left else None, names_in_flight(records))
         self.runs.adopt(left[0].id if left else "")
 
     def _only_observe(self) -> str:
@@ -106,7 +104,7 @@ class Lock:
             return OBSERVING
         # The role first: nothing may be begun beside us.
         self.board.set_role(Role.OBSERVING)
-        self.runs.running = None
+        self.runs.leave()
         self.access.stop()
         self.board.publish(lock=LockView())
         if before is not Role.ACTIVE:
@@ -245,8 +243,7 @@ class Lock:
             # Before the run is left: nothing may be begun beside us.
             self.board.set_role(Role.STANDBY)
             self.access.stop()
-            # A person who asked for the lock can take it now: when it is held here again, it is not released for them.
-            self.access.release_for = ""
+            self.access.note_released()
         self.board.set_role(Role.STANDBY)
         self.board.update(lambda view: {"lock": replace(view.lock, held=False, holder="", since_ms=None)})
 

@@ -58,7 +58,7 @@ class Loop:
     _schedule: list[_Schedule] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.heartbeat.at_s = self.clock.monotonic_s()
+        self.beat()
         self.add(*self.checks)
 
     def add(self, *checks: Check) -> None:
@@ -74,6 +74,10 @@ class Loop:
         """Go on until told to stop."""
         while not stopping():
             self.wait(min(self.pass_once(stopping), LONGEST_WAIT_S))
+
+    def beat(self) -> None:
+        """Show that it lives while a check of it waits."""
+        self.heartbeat.at_s = self.clock.monotonic_s()
 
     def run_now(self, name: str) -> None:
         """Make one check due now: a person asked, or something changed."""

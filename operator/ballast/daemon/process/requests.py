@@ -12,7 +12,6 @@ from typing import NamedTuple
 from ballast.core.cluster.drain import refuse_drained
 from ballast.core.wording import human_many, human_names
 from ballast.daemon.acting.answers import answer, refusal
-from ballast.daemon.acting.decisions import shared_records
 from ballast.daemon.acting.drains import Drains, broker_to_drain
 from ballast.daemon.acting.permission import Permissions
 from ballast.daemon.acting.propose import Proposals
@@ -28,7 +27,7 @@ from ballast.executor.journal.pause import pause_of, pause_record, resume_record
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.rollback import refilled_brokers
 from ballast.executor.machine.run import Now
-from ballast.ports.journal import Journal, Request, is_expired, sign
+from ballast.ports.journal import Request, is_expired, sign
 from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.audit")
@@ -110,7 +109,8 @@ class Requests:
                     # Only now: it takes a while, and the lock check, which releases the lock, does not wait for the answer.
                     self.access.stop()
             self._tell_skipped(self.access.journal_to_read.skipped_requests())
-            self._share(self.access.journal)
+            if self._answers():
+                self.proposals.share(self.access.journal)
         else:
             self._tell_answers()
         self.permissions.publish()
@@ -183,14 +183,6 @@ class Requests:
         if self.board.view.requests_skipped != len(skipped):
             self.board.publish(requests_skipped=len(skipped))
 
-    def _share(self, journal: Journal) -> None:
-        """Let the other replicas' pages show the plan that was asked for, and the answers: the person who asked may look at any of them."""
-        view = self.board.view
-        known = next((p for p in view.plans if p.asked_by), None), view.answers
-        if known != self.proposals.shared and self._answers():
-            journal.append(shared_records(*known))
-            self.proposals.shared = known
-
     def _answers(self) -> bool:
         """Only the leader answers, and only where it may write, since an answer is a record."""
         return self.board.view.role is Role.ACTIVE and self.policy.now.writes
@@ -224,12 +216,12 @@ class Requests:
         wanted = str(request.body.get("plan", ""))
         if run := self.runs.in_flight():
             raise refusal("run-in-progress", run=run)
-        if self.proposals.asked is not None and self.proposals.asked.id == wanted:
-            if (broker := broker_to_drain(self.proposals.asked)) is not None:
+        if (asked := self.proposals.asked) is not None and asked.id == wanted:
+            if (broker := broker_to_drain(asked)) is not None:
                 self.drains.begin(broker, request.by)
-            self.proposals.asked = replace(self.proposals.asked, approved_by=request.by)
-            self.proposals.publish()
-            return answer("approved", by=request.by, plan=wanted, effect=self.proposals.act())
+            return answer(
+                "approved", by=request.by, plan=wanted, effect=self.proposals.approve_asked(asked, request.by)
+            )
         for proposal in list(self.proposals.by_kind.values()):
             if proposal.id == wanted:
                 effect = self.proposals.approve(proposal, request.by)
@@ -281,7 +273,7 @@ class Requests:
 
         The run is left once this is answered; from now on the work loop begins no other one.
         """
-        self.access.release_for = request.by
+        self.access.ask_release(request.by)
         return answer("lock-released", by=request.by)
 
 

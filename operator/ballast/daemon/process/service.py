@@ -80,7 +80,7 @@ class Service:
             Loops(
                 look_again=self.check_now,
                 in_background=self.planning,
-                lock_waits=self._note_lock_wait,
+                lock_waits=self.lock.beat,
                 refused=lambda kind, code: self.metrics.refusals.labels(kind, code).inc(),
                 run_ended=self.run_ended,
             ),
@@ -183,9 +183,6 @@ class Service:
 
     def _loop(self) -> Loop:
         return Loop(clock=self.clock, report=self._report, wait=self._wait)
-
-    def _note_lock_wait(self) -> None:
-        self.lock.heartbeat.at_s = self.clock.monotonic_s()
 
     def _restart_stuck(self) -> str:
         """Restart the process where a loop or the run is stuck; the run is resumed from the journal."""
