@@ -17,7 +17,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -292,18 +291,11 @@ def execute(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> Run
 def _end_at_once(driver: Driver, screen: Screen) -> RunResult:
     """End without waiting for the cluster or the journal to answer: the run as it is known here, and all that is owed."""
     from ballast.errors import Interrupted
-    from ballast.executor.driver.endings import summary
     from ballast.executor.driver.events import RunEnded
 
-    driver.abandoned = True
-    if driver.run is None:
+    if (left := driver.abandon()) is None:
         raise Interrupted("Stopped without waiting; nothing was sent.")
     print_line("Stopped without waiting for the cluster and the journal.")
-    left = replace(
-        summary(driver.run, "left", 0.0),
-        throttles_to_restore=driver.throttles_to_restore(),
-        restore_commands=tuple(driver.restore_commands()),
-    )
     screen.on_event(RunEnded(left))
     screen.draw()
     return left

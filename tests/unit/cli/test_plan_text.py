@@ -16,8 +16,7 @@ from ballast.core.plan import Move, Plan
 from ballast.core.planner.report.page import page
 from ballast.core.planner.report.summary import notes
 from ballast.daemon.acting.plan_views import outline as daemons
-from ballast.executor.driver.endings import summary
-from ballast.executor.driver.events import RunBegan
+from ballast.executor.driver.events import RunBegan, summary
 from ballast.executor.machine.notes import note
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run, with_moves

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from ballast.executor.journal.answers import RequestAnswer, answer_done, answer_stale
@@ -23,24 +23,6 @@ _DAEMONS: Final = frozenset({"approve", "reject", "plan", "end-drain"})
 """What only a daemon can do: a process that executes one run refuses it at once, since it would expire unheard meanwhile."""
 
 
-class Commands:
-    """Commands of this process's threads, each with the run that it is meant for, until a look takes them up."""
-
-    def __init__(self) -> None:
-        self.at_hand: str | None = None
-        """The run that is executed, or made ready: a command without a name is meant for it."""
-        self._waiting: deque[tuple[CommandRequested, str | None]] = deque()
-
-    def add(self, asked: CommandRequested, run: str | None) -> None:
-        """Add a command for this run, else for the one at hand; callable from any thread."""
-        self._waiting.append((asked, run or self.at_hand))
-
-    def take(self) -> Iterator[tuple[CommandRequested, str | None]]:
-        """Take the commands that wait, each once."""
-        while self._waiting:
-            yield self._waiting.popleft()
-
-
 class ReceivedRequest(NamedTuple):
     """What a request means for the run in progress."""
 
@@ -50,6 +32,44 @@ class ReceivedRequest(NamedTuple):
     note: RunNote
     records: tuple[Record, ...] = ()
     """What the journal keeps of it, where it is meant for every run from now on."""
+
+
+class Commands:
+    """What is asked of runs: by this process's threads until a look takes it up, and by requests in the journal."""
+
+    def __init__(self, journal: LeaseTerm, note: Callable[[RunNote], None]) -> None:
+        self._journal = journal
+        self._note = note
+        self._at_hand: str | None = None
+        self._waiting: deque[tuple[CommandRequested, str | None]] = deque()
+        self._told: set[str] = set()
+        """Requests of which it was said that they are being executed, or cannot be read."""
+
+    def make_ready(self, run_id: str) -> None:
+        """A command without a name is meant for this run from now on."""
+        self._at_hand = run_id
+
+    def add(self, asked: CommandRequested, run: str | None) -> None:
+        """Add a command for this run, else for the one at hand; callable from any thread."""
+        self._waiting.append((asked, run or self._at_hand))
+
+    def take(self) -> Iterator[tuple[CommandRequested, str | None]]:
+        """Take the commands that wait, each once."""
+        while self._waiting:
+            yield self._waiting.popleft()
+
+    def take_requests(self, run_id: str, now_ms: int) -> Iterator[ReceivedRequest]:
+        """``take_requests``; one whose answer could not be written is received again, and told once."""
+        for received in take_requests(self._journal, run_id, now_ms):
+            self._tell_once(received.id, received.note)
+            yield received
+        for request, why in self._journal.skipped_requests().items():
+            self._tell_once(request, RunNote("request-not-read", {"request": request, "message": why}))
+
+    def _tell_once(self, request: str, note: RunNote) -> None:
+        if request not in self._told:
+            self._told.add(request)
+            self._note(note)
 
 
 def take_requests(journal: Journal | LeaseTerm, run_id: str, now_ms: int) -> Iterator[ReceivedRequest]:

@@ -18,12 +18,10 @@ from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.core.throttles import DesiredThrottles, Ledger, Setting, brokers_involved
-from ballast.core.throttles.restore_commands import restore_commands
+from ballast.core.throttles import Setting
 from ballast.core.wording import human_many
 from ballast.errors import BallastError, JournalLost, Refused, Unavailable
-from ballast.executor.driver.commands import Commands, take_requests
-from ballast.executor.driver.endings import summary
+from ballast.executor.driver.commands import Commands
 from ballast.executor.driver.events import (
     Listener,
     MoveChanged,
@@ -35,6 +33,7 @@ from ballast.executor.driver.events import (
     RunBegan,
     RunEnded,
     RunResult,
+    summary,
 )
 from ballast.executor.driver.inbound import Gauge
 from ballast.executor.driver.journal_replication import keep_replicated
@@ -42,12 +41,11 @@ from ballast.executor.driver.look import FullReading, Looker, no_reading
 from ballast.executor.driver.pace import measurable, pace_of, with_growth
 from ballast.executor.driver.pauses import is_transient, pause_until_next_s, wait, wait_until_listings_agree
 from ballast.executor.driver.recheck import first_failures, recheck
-from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merge
+from ballast.executor.driver.run_throttles import RunThrottles
 from ballast.executor.journal.notes import RunNote
 from ballast.executor.journal.records import changes, dump_run, load_open_runs
-from ballast.executor.journal.run_journal import RunJournal, restore_from_memory
+from ballast.executor.journal.run_journal import RunJournal
 from ballast.executor.journal.term import LeaseTerm
-from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer
 from ballast.executor.machine.rollback import cancel_plan, mark_cancelled
@@ -84,35 +82,27 @@ class Driver:
         ``full_reading`` tells what such others read of the cluster last.
         ``server`` is how a person reaches the cluster; it stands in commands that are told.
         """
-        self._server = server
         self._alone = alone
         self._full_reading = full_reading
         self._cluster = cluster
         self._journal = LeaseTerm(journal)
         self._clock = clock
         self._listener = listener or NullListener()
-        self._throttler = Throttler(cluster, clock, self._journal.renew)
-        self._commands = Commands()
-        self._received: set[str] = set()
-        """Requests of which it was said that they are being executed."""
-        self._not_read: set[str] = set()
-        """Requests of which it was said that they cannot be read."""
+        self._throttles = RunThrottles(cluster, self._journal, clock, server, self._write_and_check, self._note)
+        self._commands = Commands(self._journal, self._note)
         self.paused_by = ""
         """Who paused every run and not this one alone: the next one of this process waits as well."""
         self._held_by = ""
         """Who paused the run in progress."""
         self.abandoned = False
-        """A person no longer waits for this to leave, nor for its lock to be released."""
         self._leave = threading.Event()
         self._endures_s = math.inf
         self._gauge: Gauge | None = None
-        self._measured = False
-        self._others: DesiredThrottles = {}
         self._waits_for = ""
         """Why moves may not start, with the figures of the look that found it."""
         self._run: Run | None = None
         self._looker: Looker | None = None
-        self._run_journal = RunJournal(self._journal, clock, self._note, self.restore_commands)
+        self._run_journal = RunJournal(self._journal, clock, self._note, self._throttles.commands)
 
     # --- what others may call, from any thread
 
@@ -144,13 +134,11 @@ class Driver:
         """End with ``Unavailable`` when the cluster has not answered for this long; the run stays open in the journal."""
         self._endures_s = seconds
 
-    def restore_commands(self) -> list[str]:
-        """The commands by which a person restores every throttle setting that this process has changed, from memory."""
-        return restore_commands(dict(self._throttler.ledger), self._server)
-
-    def throttles_to_restore(self) -> tuple[Setting, ...]:
-        """The throttle settings that this process has set and not yet put back."""
-        return tuple(setting for setting, held in dict(self._throttler.ledger).items() if held.ours)
+    def abandon(self) -> RunResult | None:
+        """A person no longer waits for this to leave, nor for its lock to be released; the run as it is known here, None before any."""
+        self.abandoned = True
+        run = self._run
+        return None if run is None else self._owing(summary(run, "left", 0.0), tuple(self._throttles.commands()))
 
     @property
     def run(self) -> Run | None:
@@ -170,7 +158,7 @@ class Driver:
     ) -> RunResult:
         """Execute a plan until it has ended, or until told to leave."""
         self._journal.begin()
-        self._commands.at_hand = run_id
+        self._commands.make_ready(run_id)
         self._look_ahead(policy, plan.moves)
         wait_until_listings_agree(self._cluster, self._journal, self._clock, self._leave.is_set)
         if not self._leave.is_set():
@@ -189,7 +177,7 @@ class Driver:
     def resume(self, run: Run) -> RunResult:
         """Go on with a run of the journal (``open_runs``)."""
         self._journal.begin()
-        self._commands.at_hand = run.id
+        self._commands.make_ready(run.id)
         self._look_ahead(run.policy, [m.move for m in run.open_moves])
         wait_until_listings_agree(self._cluster, self._journal, self._clock, self._leave.is_set)
         return self._carry(
@@ -207,12 +195,11 @@ class Driver:
     def _look_ahead(self, policy: ExecutionPolicy, moves: Iterable[Move]) -> None:
         """The first readings, taken before what has to be waited for anyway."""
         self._looker = Looker(
-            self._cluster, self._clock, policy, lambda: self._throttler.ledger, full_reading=self._full_reading
+            self._cluster, self._clock, policy, self._throttles.ledger, full_reading=self._full_reading
         )
         self._gauge = None
-        self._measured = not policy.throttled or policy.measure_s <= 0
         names = [m.name for m in moves if m.adding]
-        if not self._measured and names:
+        if policy.throttled and policy.measure_s > 0 and names:
             state = self._looker.state()
             self._gauge = Gauge.begin(self._cluster, self._clock, state, measurable(policy, state, names))
 
@@ -222,7 +209,7 @@ class Driver:
         Open runs whose moves they are have in the journal ``by`` whom these were cancelled: it was no other user.
         """
         self._journal.begin()
-        self._commands.at_hand = run_id
+        self._commands.make_ready(run_id)
         # Only our own journal remembers the order before; the union has lost it.
         left = self.open_runs()
         before = {n: m.move.old for r in left for n, m in r.moves.items()}
@@ -245,35 +232,13 @@ class Driver:
 
     def restore_throttles(self) -> dict[Setting, Outcome]:
         """Restore every throttle setting of runs that have ended; answers what is still owed, and why."""
-        records = self._journal.read()
-        self._throttler.ledger, self._throttler.topic_ids = load_ledger(records), load_topic_ids(records)
-        if not self._throttler.ledger:
-            return {}
-        alive = self._cluster.snapshot(log_dirs=False, configs=False).alive
-        needed = self._throttles_of_others("", self._throttler.ledger)
-        return self._throttler.settle(needed, alive, self._write_and_check, self._note)
-
-    def _throttles_of_others(self, run_id: str, ledger: Ledger) -> DesiredThrottles:
-        """What other open runs have in progress under a throttle of theirs: it must stand until they are taken up."""
-        out: dict[Setting, frozenset[str]] = {}
-        for other in self.open_runs():
-            if other.id != run_id:
-                wanted = wanted_throttle(other, frozenset(brokers_involved(m.move for m in other.open_moves)))
-                out |= {s: v for s, v in wanted.items() if s in ledger}
-        return out
+        return self._throttles.restore_of_ended()
 
     # --- the loop
 
     def _carry(self, run: Run, *, resumed: bool) -> RunResult:
         began_s = self._clock.monotonic_s()
-        records = self._journal.read()
-        self._throttler = replace(
-            self._throttler,
-            ledger=load_ledger(records),
-            topic_ids=load_topic_ids(records),
-            keep_existing_rates=run.policy.keep_existing_rates,
-        )
-        self._others = self._throttles_of_others(run.id, self._throttler.ledger)
+        self._throttles.begin(run)
         self._run, self._waits_for = run, ""
         self._run_journal.begin(run)
         self._listener.on_event(RunBegan(run, resumed))
@@ -405,12 +370,10 @@ class Driver:
             case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
                 assert self._looker is not None
                 state = self._looker.state()
-                desired = merge(effect.desired, self._others)
-                failed = self._throttler.settle(desired, state.alive, self._write_and_check, self._note)
-                return Performed(effect, failed=failed)
+                return Performed(effect, failed=self._throttles.settle(effect.desired, state.alive))
             case EffectKind.SUBMIT | EffectKind.CANCEL | EffectKind.RESTORE:
                 seen = self._looker.last_state if self._looker is not None else None
-                targets, known = recheck(self._cluster, effect, self._current.moves, seen, self._throttler.ids_now())
+                targets, known = recheck(self._cluster, effect, self._current.moves, seen, self._throttles.ids_now())
                 self._write_and_check()
                 outcomes = (
                     self._cluster.alter_reassignments(
@@ -437,11 +400,7 @@ class Driver:
         """Requests of others that concern a run in progress; the rest is left to other users of this journal."""
         if not self._alone:
             return
-        for received in take_requests(self._journal, self._current.id, self._clock.now_ms()):
-            # One whose answer could not be written is received again, and told once.
-            if received.id not in self._received:
-                self._received.add(received.id)
-                self._note(received.note)
+        for received in self._commands.take_requests(self._current.id, self._clock.now_ms()):
             if received.asked is None:
                 self.leave()
                 continue
@@ -450,17 +409,13 @@ class Driver:
             self._run_journal.write(self._current, received.records)
             if received.records:
                 self.paused_by = received.asked.by if received.asked.command is Command.PAUSE else ""
-        for request, why in self._journal.skipped_requests().items():
-            if request not in self._not_read:
-                self._not_read.add(request)
-                self._note(RunNote("request-not-read", {"request": request, "message": why}))
 
     def _measure_once(self) -> None:
         """Before the first throttled move: what do producers write, and at which rates does that let the run begin?"""
-        if self._measured or self._gauge is None:
+        if self._gauge is None:
             return
         grown = self._gauge.bytes_per_s(self._current.policy.measure_s)
-        self._measured = True
+        self._gauge = None
         assert self._looker is not None
         self._run = with_growth(self._current, self._looker.state(), grown)
         self._listener.on_event(Paced(pace_of(self._run, self._looker.state())))
@@ -472,7 +427,7 @@ class Driver:
             self._recreate_journal(lost)
             if self._run_journal.gone is None:
                 return self._journal_result(began_s)
-            restore_from_memory(self._cluster, self._throttler, self._current, self._others, self._note)
+            self._throttles.restore_from_memory(self._current)
             failure: BallastError = lost
         except Unavailable as silence:
             if not silence.retryable or not self._leave.is_set():
@@ -481,34 +436,23 @@ class Driver:
         run = self._current
         self._note(RunNote("not-in-journal", {"run": run.id, "error": failure.id, "message": failure.message}))
         self._run_journal.tell_restore_commands()
-        return self._leave_run(run, began_s, restore_commands=tuple(self.restore_commands()))
-
-    def _leave_run(self, run: Run, began_s: float, *, restore_commands: tuple[str, ...] = ()) -> RunResult:
-        """The result of a run that this process leaves, with every throttle setting that is owed."""
         left = summary(run, run.status.value if run.ended else "left", self._clock.monotonic_s() - began_s)
-        return replace(left, throttles_to_restore=self.throttles_to_restore(), restore_commands=restore_commands)
+        return self._owing(left, tuple(self._throttles.commands()))
+
+    def _owing(self, left: RunResult, restore_commands: tuple[str, ...] = ()) -> RunResult:
+        """The result of a run that this process leaves, with every throttle setting that is owed."""
+        return replace(left, throttles_to_restore=self._throttles.to_restore(), restore_commands=restore_commands)
 
     def _journal_result(self, began_s: float) -> RunResult:
         run = self._current
         self._run_journal.require()
         self._run_journal.write(self._current)
         if not run.ended:
-            return self._leave_run(run, began_s)
-        owed: dict[Setting, Outcome] = {}
-        if self._throttler.ledger:
-            try:
-                alive = self._cluster.snapshot(log_dirs=False, configs=False).alive
-                owed = self._throttler.settle(self._others, alive, self._write_and_check, self._note)
-            except Unavailable as silence:
-                owed = dict.fromkeys(
-                    self._throttler.ledger, Outcome(ok=False, code="NO_ANSWER", message=silence.message)
-                )
-        for setting, outcome in owed.items():
-            self._note(RunNote("throttle-not-removed-now", {"setting": str(setting), "outcome": outcome}))
+            return self._owing(summary(run, "left", self._clock.monotonic_s() - began_s))
+        owed = self._throttles.restore_at_end()
         self._run_journal.drop_expired()
-        return replace(
-            summary(run, run.status.value, self._clock.monotonic_s() - began_s), throttles_to_restore=tuple(owed)
-        )
+        seconds = self._clock.monotonic_s() - began_s
+        return replace(summary(run, run.status.value, seconds), throttles_to_restore=tuple(owed))
 
 
 def _refusals(run: Run) -> list[tuple[str, str, str]]:

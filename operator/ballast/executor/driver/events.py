@@ -7,15 +7,15 @@ from typing import Protocol
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.guards import Verdict
-from ballast.core.plan.work import Work
+from ballast.core.plan.work import Work, work_of
 from ballast.core.throttles import Setting
 from ballast.core.wording import human_many
 from ballast.executor.driver.pace import Pace
 from ballast.executor.journal.notes import RunNote
 from ballast.executor.machine.notes import MoveNote, text_of
-from ballast.executor.machine.progress import Progress
-from ballast.executor.machine.run import Run
-from ballast.executor.machine.stages import Stage
+from ballast.executor.machine.progress import Progress, total_of
+from ballast.executor.machine.run import ElectionStage, Run
+from ballast.executor.machine.stages import Ended, Failed, InFlight, RolledBack, Stage, Verified
 from ballast.executor.machine.transitions import Effect
 
 
@@ -150,3 +150,31 @@ class RunResult:
     def exit_code(self) -> int:
         """The documented exit code of a command that ends so."""
         return {"done": 0, "incomplete": 7, "cancelled": 8, "refused": 5, "left": 130, "not-begun": 130}[self.status]
+
+
+def summary(run: Run, status: str, seconds: float) -> RunResult:
+    """The result of a run in this state: what the run itself says, nothing that needs a port."""
+    verified = run.moves_in(Verified)
+    endings = [
+        Ending(str(m.move.name), m.outcome or m.stage.code, m.note) for m in run.moves_in(Failed, RolledBack, InFlight)
+    ]
+    endings += [
+        Ending(f"election of {n}", e.stage.value, e.note)
+        for n, e in run.elections.items()
+        if e.stage is not ElectionStage.COMPLETED
+    ]
+    return RunResult(
+        run_id=run.id,
+        status=status,
+        verified=len(verified),
+        work=work_of(m.move for m in verified if not m.found_in_place),
+        rolled_back=len(run.moves_in(RolledBack)),
+        failed=len(run.moves_in(Failed)),
+        still_open=len(run.moves) - len(run.moves_in(Ended)),
+        unclean=run.unclean,
+        elections_completed=sum(e.stage is ElectionStage.COMPLETED for e in run.elections.values()),
+        bytes_moved=total_of(verified),
+        seconds=seconds,
+        endings=tuple(endings),
+        rollback_wanted=run.rollback_when_cancelled,
+    )
