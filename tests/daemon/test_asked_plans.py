@@ -440,11 +440,11 @@ def test_the_series_is_bounded_and_its_points_a_minute_apart(context: Rig, clock
 def test_bytes_in_are_those_that_brokers_measure_where_they_do(context: Rig, clock: SimClock) -> None:
     """Of the time of the reading; where the metrics are away for long the growth of logs stands in, and each point says which."""
     series = context.parts.observer.series
-    series.measured = (clock.now_ms(), 5e6)
+    series.note_measured(clock.now_ms(), 5e6)
     for _ in range(2):
         observe(context)
         clock.sleep(60)
-    series.measured = (clock.now_ms() - MEASURED_MS - 1, 7e6)
+    series.note_measured(clock.now_ms() - MEASURED_MS - 1, 7e6)
     observe(context)
     points = context.board.view.series
     assert [(p.bytes_in, p.bytes_in_source) for p in points[:2]] == [(5e6, "measured")] * 2

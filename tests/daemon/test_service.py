@@ -8,8 +8,7 @@ from collections.abc import Callable
 from tests.daemon.conftest import Running
 
 from ballast.daemon.context.view import CheckResult, Role
-from ballast.daemon.policy import DaemonPolicy, Intervals
-from ballast.daemon.process.service import SettingsChange
+from ballast.daemon.policy import DaemonPolicy, Intervals, SettingsChange
 from ballast.errors import BallastError, UsageError
 
 Serve = Callable[..., Running]

@@ -323,3 +323,7 @@ class LivePolicy:
     """The active policy: the settings check replaces it, all other parts read it each time."""
 
     now: DaemonPolicy
+
+
+SettingsChange = tuple[DaemonPolicy, tuple[tuple[str, str], ...], str]
+"""The policy from now on, the settings for the page, and what changed in one sentence."""

@@ -1,10 +1,15 @@
-"""Notices that a settings file changed, whatever way it changed: edited, replaced, or a ConfigMap's symlink swapped."""
+"""Follows a settings file, whatever way it changes: edited, replaced, or a ConfigMap's symlink swapped."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+
+from ballast.daemon.policy import SettingsChange
+from ballast.settings.load import load_settings
+from ballast.settings.show import differences, flat, need_restart
 
 MISSED_LOOKS: Final = 3
 """A file that cannot be read at so many looks in a row is gone; a ConfigMap's swap takes a moment."""
@@ -35,3 +40,32 @@ class FileWatch:
             return hashlib.sha256(self.path.read_bytes()).digest()
         except OSError:
             return None
+
+
+class SettingsWatch:
+    """The settings of a process that follows their file."""
+
+    def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._file = FileWatch(path)
+        self.settings = load_settings(path, environment)
+        self._mistaken = False
+
+    def look(self) -> SettingsChange | None:
+        """Look whether the file changed; hand over what may change while running and name what may not."""
+        if not self._file.changed():
+            return None
+        # A mistake is told once, and so is its end: also where the file then says what it said before.
+        mended, self._mistaken = self._mistaken, True
+        before, self.settings = self.settings, load_settings(self._file.path, self._environment)
+        self._mistaken = False
+        changed = differences(self.settings, before)
+        if not changed:
+            same = "The settings file is valid again, and its settings are active."
+            return (self.settings.daemon, tuple(flat(self.settings)), same) if mended else None
+        later = need_restart(before, self.settings)
+        names = ", ".join(f"{name} = {value}" for name, value, _ in changed if name not in later)
+        sentence = f"Settings changed: {names}." if names else "Settings changed."
+        if later:
+            sentence += f" Picked up at the next start only: {', '.join(later)}."
+        return self.settings.daemon, tuple(flat(self.settings)), sentence

@@ -20,7 +20,7 @@ from ballast.errors import AuthenticationFailed, Unavailable
 
 
 class CredentialsWatch:
-    """Looks whether a file changed, and asks for a new start when one did and brokers take what it holds.
+    """Looks whether a file changed; ``renew`` when one did and brokers take what it holds.
 
     It is made before the clients are: what is renewed while they are made is found at the first look.
     """
@@ -29,13 +29,11 @@ class CredentialsWatch:
         self,
         load: Callable[[], Security],
         try_them: Callable[[Security], None],
-        stop: Callable[[], None],
         *,
         properties: Path | None = None,
     ) -> None:
         self._load = load
         self._try = try_them
-        self._stop = stop
         self._properties = frozenset() if properties is None else frozenset({properties})
         # The properties first: they may change while they are read, and name other files then.
         before = _digests(self._properties)
@@ -57,8 +55,11 @@ class CredentialsWatch:
             return f"The credentials changed and cannot be tried now: {away.message}"
         self._digests = _digests(security.files | self._properties)
         self.renew = True
-        self._stop()
         return "The credentials changed: every connection is made anew with them."
+
+    def cancel_renewal(self) -> None:
+        """The process ends for good, also where it is leaving to come back."""
+        self.renew = False
 
 
 def _digests(files: Collection[Path]) -> dict[Path, str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from ballast.daemon.process.service import SettingsChange
+from ballast.daemon.policy import SettingsChange
 from ballast.errors import UsageError
 from ballast.settings.load import load_settings
-from ballast.settings.watch import MISSED_LOOKS, FileWatch
-from ballast.wiring.daemon import settings_reader
+from ballast.settings.model import Settings
+from ballast.settings.watch import MISSED_LOOKS, SettingsWatch
 
 Look = Callable[[], SettingsChange | None]
 GOOD = "leaders: {imbalance_percentage: 20}\n"
@@ -28,7 +28,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def look(file: Path) -> Look:
     """The daemon's look at it."""
-    return settings_reader(FileWatch(file), {}, load_settings(file, {}))
+    return SettingsWatch(file, {}).look
 
 
 def test_a_change_is_handed_over_with_what_waits_for_a_restart(file: Path, look: Look) -> None:
@@ -67,12 +67,19 @@ def test_a_comment_is_no_change(file: Path, look: Look) -> None:
     assert look() is None
 
 
-def test_a_change_while_the_daemon_starts_is_handed_over(file: Path) -> None:
+def test_a_change_while_the_daemon_starts_is_handed_over(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The watch begins before the file is read, so that the first look finds what came in between."""
-    watch = FileWatch(file)
-    settings = load_settings(file, {})
-    file.write_text("leaders: {imbalance_percentage: 30}\n")
-    change = settings_reader(watch, {}, settings)()
+
+    def load_and_change(path: Path, environment: Mapping[str, str]) -> Settings:
+        settings = load_settings(path, environment)
+        file.write_text("leaders: {imbalance_percentage: 30}\n")
+        return settings
+
+    with monkeypatch.context() as starting:
+        starting.setattr("ballast.settings.watch.load_settings", load_and_change)
+        watch = SettingsWatch(file, {})
+    assert watch.settings.leaders.imbalance_percentage == 20
+    change = watch.look()
     assert change is not None
     assert change[0].leaders.imbalance_percentage == 30
 

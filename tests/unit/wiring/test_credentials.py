@@ -78,7 +78,6 @@ def test_renewed_credentials_are_used_once_they_work(tmp_path: Path) -> None:
     """A mistake, a refusal and brokers that are away change nothing, and each is tried again at the next look."""
     password = tmp_path / "password"
     password.write_text("old")
-    stopped: list[str] = []
     outcomes: list[Exception] = []
 
     def try_them(security: Security) -> None:
@@ -86,13 +85,11 @@ def test_renewed_credentials_are_used_once_they_work(tmp_path: Path) -> None:
         if outcomes:
             raise outcomes.pop(0)
 
-    watch = CredentialsWatch(
-        lambda: scram(LOGIN.format(f"${{directory:{tmp_path}:password}}")), try_them, lambda: stopped.append("stop")
-    )
+    watch = CredentialsWatch(lambda: scram(LOGIN.format(f"${{directory:{tmp_path}:password}}")), try_them)
     watch.check()
     password.touch()
     watch.check()
-    assert stopped == []
+    assert not watch.renew
     password.unlink()
     with pytest.raises(UsageError):
         watch.check()
@@ -101,9 +98,9 @@ def test_renewed_credentials_are_used_once_they_work(tmp_path: Path) -> None:
     with pytest.raises(AuthenticationFailed):
         watch.check()
     watch.check()
-    assert (stopped, watch.renew) == ([], False)
+    assert not watch.renew
     watch.check()
-    assert (stopped, watch.renew) == (["stop"], True)
+    assert watch.renew
 
 
 def properties_of(folder: Path, name: str) -> str:
@@ -130,7 +127,7 @@ def test_what_is_renewed_while_the_daemon_starts_is_noticed_at_the_first_look(
 
     monkeypatch.setattr(daemon, "open_cluster", open_and_renew)
     settings = Settings(cluster=ClusterSettings(bootstrap_server="127.0.0.1:1", command_config=properties))
-    opened, watch = daemon.open_followed(settings, lambda: None)
+    opened, watch = daemon.open_followed(settings)
     with opened:
         assert watch is not None
         assert watch.check().startswith("The credentials changed and cannot be tried now:")
@@ -140,13 +137,12 @@ def test_properties_that_change_while_their_files_are_looked_up_are_noticed(tmp_
     """The files that are followed are those that the properties named before."""
     properties = tmp_path / "client.properties"
     properties.write_text("one")
-    stopped: list[str] = []
 
     def load() -> Security:
         (tmp_path / "password").write_text("any")
         properties.write_text("two")
         return scram(LOGIN.format(f"${{directory:{tmp_path}:password}}"))
 
-    watch = CredentialsWatch(load, lambda _: None, lambda: stopped.append("stop"), properties=properties)
+    watch = CredentialsWatch(load, lambda _: None, properties=properties)
     watch.check()
-    assert (stopped, watch.renew) == (["stop"], True)
+    assert watch.renew

@@ -29,13 +29,21 @@ class Series:
     """The points of the last day, at most one a minute."""
 
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=POINTS))
-    earlier: tuple[Point, ...] = ()
-    """Points of earlier processes, oldest first, that wait to be taken in; any thread may put them here."""
-    measured: tuple[int, float] | None = None
-    """The newest bytes in per second as brokers measured them, and when (milliseconds); any thread may put it here."""
+    _earlier: tuple[Point, ...] = ()
+    """Points of earlier processes, oldest first, that wait to be taken in."""
+    _measured: tuple[int, float] | None = None
+    """The newest bytes in per second as brokers measured them, and when (milliseconds)."""
     _state: ClusterState | None = None
     _own: bool = False
     """Is the newest point of this process?"""
+
+    def bring_back(self, points: tuple[Point, ...]) -> None:
+        """Have points of earlier processes taken in with the next reading; callable from any thread."""
+        self._earlier = points
+
+    def note_measured(self, at_ms: int, bytes_in_per_s: float) -> None:
+        """What brokers measured just now; callable from any thread."""
+        self._measured = at_ms, bytes_in_per_s
 
     def add(self, state: ClusterState, figures: Figures) -> bool:
         """Take a reading in, unless the newest point is too young; has anything changed?"""
@@ -45,7 +53,7 @@ class Series:
             self.points.pop()
         if self._own and self.points and figures.taken_at_ms - self.points[-1].at_ms < SPACING_MS - _EARLY_MS:
             return grown
-        measured = self.measured
+        measured = self._measured
         timely = measured is not None and abs(figures.taken_at_ms - measured[0]) <= MEASURED_MS
         disk = next((r.skew for r in figures.ranges if r.resource == "disk"), None)
         self.points.append(
@@ -65,7 +73,7 @@ class Series:
         return True
 
     def _take_earlier(self) -> bool:
-        earlier, self.earlier = self.earlier, ()
+        earlier, self._earlier = self._earlier, ()
         begin_ms = self.points[0].at_ms if self.points else None
         older = [p for p in earlier if begin_ms is None or p.at_ms < begin_ms]
         self.points = deque((*older, *self.points), maxlen=POINTS)

@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from ballast.core.wording import human_elections, human_time
 from ballast.daemon.context import health
@@ -22,7 +22,7 @@ from ballast.daemon.context.view import CheckReport, Role
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.observing.log_ends import LogEndReader
 from ballast.daemon.planning.background import Background
-from ballast.daemon.policy import DaemonPolicy, Intervals, WebPolicy
+from ballast.daemon.policy import Intervals, SettingsChange, WebPolicy
 from ballast.daemon.process.loop import Check, Loop
 from ballast.daemon.process.parts import Loops, Outside, assemble
 from ballast.daemon.web.actions import ActionRequests
@@ -39,8 +39,18 @@ _JOIN_S: Final = 5.0
 READ_AGAIN_S: Final = 15.0
 """A cluster that cannot be reached is asked again at least this often, so that the page soon knows of its return."""
 
-SettingsChange = tuple[DaemonPolicy, tuple[tuple[str, str], ...], str]
-"""The policy from now on, the settings for the page, and what changed in one sentence."""
+
+class Credentials(Protocol):
+    """Those of this process, in files."""
+
+    @property
+    def renew(self) -> bool:
+        """The process is to be started anew with new ones once it has left."""
+        ...
+
+    def check(self) -> str:
+        """Look whether they have changed, and whether brokers take them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +64,8 @@ class ServiceParts:
     """Asked every few seconds; raises ``UsageError`` when the new file has a mistake."""
     settings_defaults: Mapping[str, str] = field(default_factory=dict)
     """By name, so that the page can mark what was changed."""
-    credentials_changed: Callable[[], str] | None = None
-    """Asked as often; stops the service where it is to be started anew with them."""
+    credentials: Credentials | None = None
+    """Followed where they come from files."""
     start_anew: Callable[[], None] | None = None
     """Becomes a fresh process at once: an orderly end would wait for what is stuck."""
     end_now: Callable[[], None] | None = None
@@ -122,8 +132,8 @@ class Service:
             Check(name="settings", every_s=lambda: every().settings_s, perform=self._settings),
             Check(name="health", every_s=lambda: every().settings_s, perform=self._restart_stuck),
         )
-        if (check := self.given.credentials_changed) is not None:
-            self.pulse.add(Check(name="credentials", every_s=lambda: every().settings_s, perform=check))
+        if self.given.credentials is not None:
+            self.pulse.add(Check(name="credentials", every_s=lambda: every().settings_s, perform=self._credentials))
         if self.given.web.tls_certificate is not None:
             self.pulse.add(Check(name="certificate", every_s=lambda: every().settings_s, perform=self.web.renew))
 
@@ -217,6 +227,13 @@ class Service:
         self.lock.run_now("lock")
         # What the new settings ask for need not wait for the next check.
         self.check_now()
+        return sentence
+
+    def _credentials(self) -> str:
+        assert self.given.credentials is not None
+        sentence = self.given.credentials.check()
+        if self.given.credentials.renew:
+            self.stop()
         return sentence
 
     def _mark_changed(self, shown: Sequence[tuple[str, str]]) -> None:

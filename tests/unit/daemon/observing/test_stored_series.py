@@ -15,11 +15,11 @@ from ballast.adapters.samples.series import SeriesStore
 from ballast.adapters.samples.store import describe, ensure_table, table_url
 from ballast.core.samples import CLUSTERS, SAMPLES, Point
 from ballast.daemon.context.view import Board, CheckResult, Role, View
+from ballast.daemon.observing.stored_series import AT_ONCE, StoredSeries
 from ballast.daemon.policy import DaemonPolicy
 from ballast.errors import Unavailable, UsageError
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
-from ballast.wiring.series import AT_ONCE, StoredSeries
 
 MINUTE_MS = 60_000
 NOON_MS = 1_795_262_400_000

@@ -77,7 +77,7 @@ class StoredSeries:
 
         def read() -> None:
             since_ms = self._clock.now_ms() - DAY_MS
-            self._series.earlier = self._store.read(figures.cluster_id, since_ms)
+            self._series.bring_back(self._store.read(figures.cluster_id, since_ms))
 
         return self._try("read", read)
 
