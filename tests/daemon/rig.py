@@ -10,8 +10,7 @@ from typing import Any
 from ballast.core.plan import Plan
 from ballast.daemon.acting.driving import DriverParts, DriverRunController, Spawn
 from ballast.daemon.acting.proposal import Proposal
-from ballast.daemon.context.access import Access, Tools
-from ballast.daemon.context.run_controller import RunController
+from ballast.daemon.context.access import Access, RunController, Tools
 from ballast.daemon.context.view import Board, Role, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.policy import ActionKind, DaemonPolicy, LivePolicy, WebPolicy

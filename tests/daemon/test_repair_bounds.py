@@ -17,8 +17,8 @@ from tests.daemon.rig import (
 )
 
 from ballast.daemon.context.view import Board
-from ballast.daemon.observing.earlier import with_racks
 from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode, RepairPolicy
+from ballast.daemon.process.observe import with_racks
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

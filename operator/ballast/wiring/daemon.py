@@ -27,7 +27,6 @@ from ballast.daemon.process.parts import Outside, RunHooks
 from ballast.daemon.process.service import Service, ServiceParts
 from ballast.errors import BallastError, UsageError
 from ballast.ports.event_sink import null_sink
-from ballast.ports.journal import Holder
 from ballast.ports.time import Clock
 from ballast.settings.load import load_settings
 from ballast.settings.model import Settings
@@ -64,7 +63,7 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
             clock=clock,
             board=board,
             policy=LivePolicy(settings.daemon),
-            holder=describe_self(settings),
+            holder=this_process(f"ballast daemon on {instance_name()}", lease_s=settings.journal.lease_s),
             reading_journal=journal_of(opened, timeout_s=settings.cluster.timeout_s),
             tools=lambda hooks: make_tools(opened, settings, clock, hooks, metrics),
             event_sink=KubernetesEvents(Pod.of(environment)) if settings.events.kubernetes else null_sink,
@@ -160,11 +159,6 @@ def first_view(settings: Settings, clock: Clock) -> View:
 def instance_name() -> str:
     """The pod's name where there is one, else the host's."""
     return os.environ.get("BALLAST_INSTANCE") or socket.gethostname()
-
-
-def describe_self(settings: Settings) -> Holder:
-    """Who takes the lock."""
-    return this_process(f"ballast daemon on {instance_name()}", lease_s=settings.journal.lease_s)
 
 
 def _obey_signals(service: Service, credentials: CredentialsWatch | None) -> None:

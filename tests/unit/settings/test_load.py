@@ -11,7 +11,7 @@ from ballast.errors import UsageError
 from ballast.settings import Settings, load_settings
 from ballast.settings.load import validate
 from ballast.settings.show import differences, need_restart
-from ballast.settings.watch import FileWatch
+from ballast.settings.watch import SettingsWatch
 
 
 def load(tmp_path: Path, text: str, **environment: str) -> Settings:
@@ -151,13 +151,13 @@ def test_a_configmaps_symlink_swap_is_noticed(tmp_path: Path) -> None:
         (tmp_path / version / "ballast.yaml").write_text(f"leaders: {{check_interval_s: {version}}}\n")
     (tmp_path / "..data").symlink_to("1")
     (tmp_path / "ballast.yaml").symlink_to("..data/ballast.yaml")
-    watch = FileWatch(tmp_path / "ballast.yaml")
-    assert not watch.changed()
+    watch = SettingsWatch(tmp_path / "ballast.yaml", {})
+    assert watch.look() is None
     (tmp_path / "1" / "ballast.yaml").touch()
-    assert not watch.changed()
+    assert watch.look() is None
     (tmp_path / "..data_tmp").symlink_to("2")
     (tmp_path / "..data_tmp").rename(tmp_path / "..data")
-    assert watch.changed()
-    assert not watch.changed()
+    assert watch.look() is not None
+    assert watch.look() is None
     (tmp_path / "..data").unlink()
-    assert not watch.changed()
+    assert watch.look() is None

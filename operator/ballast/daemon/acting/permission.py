@@ -6,20 +6,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim
 
 from ballast.core.catalogue import Catalogue, Message
 from ballast.core.wording import human_time
 from ballast.daemon.acting.action_history import ActionHistory
 from ballast.daemon.acting.runs import Runs
-from ballast.daemon.acting.windows import is_open, next_opening
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import COOLING_DOWN, Board, Other, Outage, Permission, Role
 from ballast.daemon.observing.reading import Reading
-from ballast.daemon.policy import ActionKind, DaemonPolicy, LivePolicy, Mode
+from ballast.daemon.policy import ActionKind, DaemonPolicy, LivePolicy, Mode, Window
 from ballast.executor.journal.pause import Pause
 from ballast.ports.time import Clock
 
@@ -191,3 +193,35 @@ class Permissions:
             quiet_reason=self.reading.quiet_reason(),
             acts=self.runs.acts,
         )
+
+
+def closes_at(window: Window, now: datetime) -> datetime | None:
+    """When the maintenance window that is open now closes; None when it is closed.
+
+    The opening minute belongs to the window and the closing minute does not.  Length is real time: a window of 60 minutes
+    stays open for 60 minutes on the night when the clocks change, too.
+    """
+    minute = now.astimezone(ZoneInfo(window.timezone)).replace(second=0, microsecond=0)
+    # The iterator excludes its own starting minute, so it starts at the next one.
+    latest = next(CronSim(window.opens, minute + timedelta(minutes=1), reverse=True), None)
+    if latest is None:
+        return None
+    closes = latest.astimezone(UTC) + timedelta(minutes=window.lasts_minutes)
+    return closes if latest.astimezone(UTC) <= now < closes else None
+
+
+def opens_at(window: Window, now: datetime) -> datetime | None:
+    """When the window opens next."""
+    upcoming = next(CronSim(window.opens, now.astimezone(ZoneInfo(window.timezone))), None)
+    return None if upcoming is None else upcoming.astimezone(UTC)
+
+
+def is_open(windows: Iterable[Window], now: datetime) -> bool:
+    """Is any open?  No windows at all means always."""
+    windows = tuple(windows)
+    return not windows or any(closes_at(w, now) is not None for w in windows)
+
+
+def next_opening(windows: Iterable[Window], now: datetime) -> datetime | None:
+    """The nearest opening of any of them."""
+    return min((at for w in windows if (at := opens_at(w, now)) is not None), default=None)

@@ -162,6 +162,9 @@ class Proposals:
 
     def approve(self, proposal: Proposal, by: str) -> str:
         """A person wants it: it starts now, or once nothing keeps it any more, after a restart and a fail-over, too."""
+        if proposal is self.asked:
+            self.show_asked(replace(proposal, approved_by=by))
+            return self.act()
         kind = proposal.kind
         self.by_kind[kind] = replace(proposal, approved_by=by)
         sentence = self.propose(kind, proposal.plan)
@@ -182,11 +185,6 @@ class Proposals:
         """In the place of the one before, unless a person is just deciding of that."""
         self.asked = proposal
         self.publish()
-
-    def approve_asked(self, proposal: Proposal, by: str) -> str:
-        """A person wants the plan that was made for one: it starts now, or once nothing keeps it any more."""
-        self.show_asked(replace(proposal, approved_by=by))
-        return self.act()
 
     def reject(self, proposal: Proposal) -> None:
         """A person does not want it: it is not proposed again, not by another process either, until the cluster wants another.

@@ -216,14 +216,10 @@ class Requests:
         wanted = str(request.body.get("plan", ""))
         if run := self.runs.in_flight():
             raise refusal("run-in-progress", run=run)
-        if (asked := self.proposals.asked) is not None and asked.id == wanted:
-            if (broker := broker_to_drain(asked)) is not None:
-                self.drains.begin(broker, request.by)
-            return answer(
-                "approved", by=request.by, plan=wanted, effect=self.proposals.approve_asked(asked, request.by)
-            )
-        for proposal in list(self.proposals.by_kind.values()):
-            if proposal.id == wanted:
+        for proposal in (self.proposals.asked, *self.proposals.by_kind.values()):
+            if proposal is not None and proposal.id == wanted:
+                if (broker := broker_to_drain(proposal)) is not None:
+                    self.drains.begin(broker, request.by)
                 effect = self.proposals.approve(proposal, request.by)
                 return answer("approved", by=request.by, plan=wanted, effect=effect)
         raise refusal("plan-gone", plan=wanted)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.daemon.acting.windows import closes_at, is_open, next_opening, opens_at
+from ballast.daemon.acting.permission import closes_at, is_open, next_opening, opens_at
 from ballast.daemon.policy import Window
 
 NIGHT = Window(opens="0 23 * * 1-5", lasts_minutes=240, timezone="Europe/Berlin")
