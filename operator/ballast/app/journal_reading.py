@@ -6,6 +6,7 @@ A journal that does not tell prevents neither a status nor a plan; what is not k
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Final, NamedTuple
 
 from ballast.core.cluster import ClusterState, TopicPartition
@@ -41,8 +42,7 @@ class HeldSettings(NamedTuple):
 
 def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s: float = 30.0) -> HeldSettings:
     """The settings in both of the journal's ledgers, and the brokers that people drained."""
-    log = journal_of(opened, journal, timeout_s=timeout_s)
-    try:
+    with closing(journal_of(opened, journal, timeout_s=timeout_s)) as log:
         records = log.read()
         return HeldSettings(
             frozenset(load_ledger(records)),
@@ -50,18 +50,13 @@ def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s:
             drains_in(records),
             find_restart(records),
         )
-    finally:
-        log.close()
 
 
 def is_settled(opened: OpenCluster, journal: str | None = None) -> bool:
     """Has every run ended, is no throttle owed, and was nothing lost?  Looking takes no lock and makes no journal where there is none."""
-    log = journal_to_look_at(opened, journal)
-    try:
+    with closing(journal_to_look_at(opened, journal)) as log:
         records = log.read()
         return not run_ids(records, ended=False) and not load_ledger(records) and find_restart(records) is None
-    finally:
-        log.close()
 
 
 def read_held(opened: OpenCluster, state: ClusterState, on_line: ShowLine) -> HeldSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
@@ -28,8 +29,7 @@ def stop(session: Session, command: Command, run_id: str | None, reason: str = "
 
     ``reason`` is kept with the run and shown with who asks.
     """
-    log = journal_to_look_at(session.opened, session.journal)
-    try:
+    with closing(journal_to_look_at(session.opened, session.journal)) as log:
         run = _run_of(log, run_id, session.user_interface.show_line)
         if run is None:
             session.user_interface.show_line("No run is open.")
@@ -51,8 +51,6 @@ def stop(session: Session, command: Command, run_id: str | None, reason: str = "
         if told is not None:
             session.user_interface.show_line(f"Answer: {told.rstrip('.')}. Follow it with: ballast runs show {run.id}")
             return 0
-    finally:
-        log.close()
     return _stop_here(session, command, run.id, reason)
 
 

@@ -136,7 +136,7 @@ def remove_by_hand(
 
     A topic or broker that is named loses what others have set as well.  Raises ``Incomplete`` where a setting stays.
     """
-    brokers = names_of(named, _broker_ids(own.opened))
+    brokers = names_of(named, own.opened.cluster.snapshot(log_dirs=False, configs=False).broker_index)
     held = read_set_by_hand(own)
     lines = {s: held[s] for s in select_settings(held, topics, brokers)}
     if topics or brokers:
@@ -156,10 +156,6 @@ def remove_by_hand(
     return len(lines)
 
 
-def _broker_ids(opened: OpenCluster) -> Collection[int]:
-    return opened.cluster.snapshot(log_dirs=False, configs=False).broker_index
-
-
 def clean(
     opened: OpenCluster,
     begin: Callable[[], AbstractContextManager[Writer]],
@@ -173,7 +169,8 @@ def clean(
 
     ``brokers`` are those whose rates go as well, though they may be a person's own.  Raises ``Incomplete`` where a setting stays.
     """
-    ids = () if brokers is None else brokers.among(_broker_ids(opened) if brokers.patterns else ())
+    known = opened.cluster.snapshot(log_dirs=False, configs=False).broker_index if brokers and brokers.patterns else ()
+    ids = brokers.among(known) if brokers else ()
 
     def going(found: Collection[FoundThrottle]) -> list[FoundThrottle]:
         by_hand = select_settings([s.setting for s in found if s.set_by_hand], topics, [str(b) for b in ids])
@@ -345,13 +342,10 @@ def clear_stale(own: Writer, topics: Collection[str]) -> list[str]:
     judged = _judged(own)
     gone = removable(judged, topics=topics)
     failures = restore(own, as_stale(gone)) if gone else []
-    return [f"removed {s.setting} = {s.value or '(empty)'}" for s in gone] + failures + _rates_that_stay(judged, gone)
-
-
-def _rates_that_stay(judged: Iterable[FoundThrottle], gone: Collection[FoundThrottle]) -> list[str]:
-    return [
+    stay = [
         f"{s.setting} = {s.value} stays: no throttle list of these topics names broker {s.setting.name}. "
         f"If it is not meant to stay: ballast throttles --clean --brokers {s.setting.name}"
         for s in judged
         if s.stale and s.setting.kind == "broker" and s not in gone
     ]
+    return [*(f"removed {s.setting} = {s.value or '(empty)'}" for s in gone), *failures, *stay]

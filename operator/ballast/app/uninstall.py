@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ballast.app.user_interface import UserInterface
@@ -14,7 +15,7 @@ from ballast.errors import LockHeld, Refused, UsageError
 from ballast.executor.journal.history import load_summaries
 from ballast.executor.journal.ledger import BY_HAND, load_ledger
 from ballast.executor.machine.run import Now
-from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Record
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import journal_of, journal_to_look_at, this_process
 
@@ -22,9 +23,11 @@ TOPICS: Final = (JOURNAL_TOPIC, REQUESTS_TOPIC)
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """What the journal holds."""
+class Footprint:
+    """What Ballast keeps in the cluster."""
 
+    topics: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Its topics that exist, each with the brokers that hold it."""
     open_runs: tuple[str, ...] = ()
     ended_runs: tuple[str, ...] = ()
     owed: tuple[Setting, ...] = ()
@@ -33,27 +36,18 @@ class Contents:
     """Throttles set with ``ballast throttles set``: what stood before them is known to the journal alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """What Ballast keeps in the cluster."""
-
-    topics: dict[str, tuple[int, ...]]
-    """Its topics that exist, each with the brokers that hold it."""
-    contents: Contents
-
-
-def contents_of(records: Sequence[Record]) -> Contents:
+def contents_of(records: Sequence[Record]) -> Footprint:
     """What these records of a journal say."""
     found = load_summaries(records, Now(0, 0.0))
-    return Contents(
-        tuple(r.id for r in found.runs if not r.ended),
-        (*(r.id for r in found.runs if r.ended), *found.skipped),
-        tuple(load_ledger(records)),
-        tuple(load_ledger(records, BY_HAND)),
+    return Footprint(
+        open_runs=tuple(r.id for r in found.runs if not r.ended),
+        ended_runs=(*(r.id for r in found.runs if r.ended), *found.skipped),
+        owed=tuple(load_ledger(records)),
+        set_by_hand=tuple(load_ledger(records, BY_HAND)),
     )
 
 
-def refuse_needed(found: Contents) -> None:
+def refuse_needed(found: Footprint) -> None:
     """Raise ``Refused`` where the journal is still needed: for an open run, or to restore throttles."""
     if found.open_runs:
         raise Refused(
@@ -81,10 +75,10 @@ def uninstall(opened: OpenCluster, user_interface: UserInterface, *, lock_wait_s
     found = footprint(opened)
     if not found.topics:
         return ()
-    refuse_needed(found.contents)
+    refuse_needed(found)
     for name, brokers in found.topics.items():
         user_interface.show_line(f"{name}: on brokers {', '.join(map(str, brokers))}")
-    if runs := len(found.contents.ended_runs):
+    if runs := len(found.ended_runs):
         user_interface.show_line(f"The history of {human_many(runs, 'run')} goes with it: no rollback after that.")
     user_interface.confirm(f"Delete {human_many(len(found.topics), 'topic')}?")
     delete_topics(opened, lock_wait_s=lock_wait_s)
@@ -98,12 +92,9 @@ def footprint(opened: OpenCluster) -> Footprint:
             f"The settings keep the journal in {opened.journal_file}, and uninstall deletes topics alone.",
             hint="End its runs and delete the file; leave out --config (BALLAST_CONFIG) for topics of before.",
         )
-    log = journal_to_look_at(opened)
-    try:
+    with closing(journal_to_look_at(opened)) as log:
         known = opened.cluster.partitions([TopicPartition(name, 0) for name in TOPICS])
-        return Footprint({n.topic: p.replicas for n, p in sorted(known.items())}, contents_of(log.read()))
-    finally:
-        log.close()
+        return replace(contents_of(log.read()), topics={n.topic: p.replicas for n, p in sorted(known.items())})
 
 
 def delete_topics(opened: OpenCluster, *, lock_wait_s: float) -> None:
@@ -111,9 +102,12 @@ def delete_topics(opened: OpenCluster, *, lock_wait_s: float) -> None:
 
     The lease of a process that is gone is waited for.  The lock is never given back: it goes with the journal.
     """
-    log = journal_of(opened)
-    try:
-        _take(log, lock_wait_s)
+    with closing(journal_of(opened)) as log:
+        try:
+            log.acquire(this_process("ballast uninstall"), wait_s=lock_wait_s)
+        except LockHeld as held:
+            held.hint = "Stop that process first (a daemon makes the topics again), then uninstall."
+            raise
         try:
             # Another process may have begun a run since it was looked at.
             refuse_needed(contents_of(log.read()))
@@ -121,13 +115,3 @@ def delete_topics(opened: OpenCluster, *, lock_wait_s: float) -> None:
             log.release()
             raise
         log.remove()
-    finally:
-        log.close()
-
-
-def _take(log: Journal, wait_s: float) -> None:
-    try:
-        log.acquire(this_process("ballast uninstall"), wait_s=wait_s)
-    except LockHeld as held:
-        held.hint = "Stop that process first (a daemon makes the topics again), then uninstall."
-        raise

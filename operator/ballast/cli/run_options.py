@@ -13,7 +13,13 @@ import click
 from ballast.cli.option_types import TIME, Time
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from ballast.app.runs import Session
+    from ballast.app.user_interface import UserInterface
     from ballast.executor.machine.policy import ExecutionPolicy
+    from ballast.wiring.cluster import OpenCluster
+    from ballast.wiring.runs import Writer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -239,9 +245,37 @@ def policy_from(options: Mapping[str, Any], settings: ExecutionPolicy | None = N
     )
 
 
+@dataclass(frozen=True, slots=True)
+class LockOptions:
+    """What the person said about the journal and its lock."""
+
+    journal: str | None
+    wait_s: float
+    take_over: bool
+
+    def writer(self, opened: OpenCluster, command: str) -> AbstractContextManager[Writer]:
+        """The lock for the block; raises ``LockHeld``."""
+        from ballast.wiring.runs import open_writer
+
+        return open_writer(
+            opened, command=command, journal=self.journal, lock_wait_s=self.wait_s, take_over=self.take_over
+        )
+
+    def session(self, opened: OpenCluster, user_interface: UserInterface, command: str) -> Session:
+        """The same for a command that executes runs."""
+        from ballast.app.runs import Session
+
+        return Session(opened, user_interface, command, self.journal, self.wait_s, self.take_over)
+
+
 def lock_options(command: F) -> F:
-    """Add ``--journal``, ``--lock-wait`` and ``--take-over``."""
-    wrapped: Any = command
+    """Add ``--journal``, ``--lock-wait`` and ``--take-over``, and pass them on as one ``lock`` argument."""
+
+    @functools.wraps(command)
+    def call(*args: Any, journal: str | None, lock_wait: float, take_over: bool, **kwargs: Any) -> Any:
+        return command(*args, lock=LockOptions(journal, lock_wait, take_over), **kwargs)
+
+    wrapped: Any = call
     for option in (
         click.option(
             "--take-over",

@@ -12,11 +12,9 @@ from ballast.cli.tables import human_bytes, human_many, print_line
 from ballast.core.wording import human_elections, human_time
 
 if TYPE_CHECKING:
-    from ballast.app.runs import Session
     from ballast.app.user_interface import RunView
     from ballast.executor.driver.driver import Driver
     from ballast.executor.driver.events import RunEvent, RunResult
-    from ballast.wiring.cluster import OpenCluster
 
 ENDINGS_SHOWN: Final = 20
 
@@ -63,15 +61,6 @@ class Terminal:
         if self.output != "json" and result.status != "not-begun":
             for line in ending(result):
                 print_line(line)
-
-
-def session_of(
-    opened: OpenCluster, terminal: Terminal, command: str, *, journal: str | None, lock_wait_s: float, take_over: bool
-) -> Session:
-    """A command's session at this terminal."""
-    from ballast.app.runs import Session
-
-    return Session(opened, terminal, command, journal=journal, lock_wait_s=lock_wait_s, take_over=take_over)
 
 
 def ending(result: RunResult) -> list[str]:

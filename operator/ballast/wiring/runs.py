@@ -8,12 +8,12 @@ import threading
 import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
 from ballast.adapters.clock import SystemClock
-from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.wording import ShowLine
 from ballast.errors import BallastError, Fenced, Refused, UsageError
@@ -22,15 +22,15 @@ from ballast.executor.driver.events import Listener, RunResult
 from ballast.executor.driver.inbound import Gauge
 from ballast.executor.driver.pace import Pace, measurable, pace_of, with_growth
 from ballast.executor.journal.answers import RequestAnswer
-from ballast.executor.journal.history import KEPT_IN_PLACE_KEY, History, find_unreadable_open_runs, load_summaries
+from ballast.executor.journal.history import History, find_unreadable_open_runs, load_summaries
 from ballast.executor.journal.notes import RunNote
 from ballast.executor.journal.pause import is_paused
 from ballast.executor.journal.records import Unreadable, load_open_runs, read_runs, run_ids
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import Now, Run, new_run
-from ballast.ports.cluster import ClusterReader, Outcome, Reassignment
-from ballast.ports.journal import Holder, Journal, Record, Request, find_restart
+from ballast.ports.cluster import ClusterReader
+from ballast.ports.journal import Holder, Journal, Request, find_restart
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import journal_of, journal_to_look_at, this_process
@@ -72,22 +72,6 @@ class Writer:
         if reason:
             plan = replace(plan, intent=f"{plan.intent}: {reason}")
         return self.driver.execute(plan, run.policy, run_id=new_run_id(), rollback_of=run.id)
-
-    def cancel_in_flight(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str, by: str) -> RunResult:
-        """Cancel moves that are in progress, Ballast's or foreign, as a journaled run of their own."""
-        return self.driver.undo(active, run_id=run_id, by=by)
-
-    def keep_in_place(
-        self, places: Mapping[tuple[TopicPartition, int], str]
-    ) -> dict[tuple[TopicPartition, int], Outcome]:
-        """Order replicas to the log dir where they lie, which ends copies that no run has started; the intent is journaled first."""
-        key = f"{KEPT_IN_PLACE_KEY}{secrets.token_hex(4)}"
-        lines = [[n.topic, n.partition, broker, path] for (n, broker), path in places.items()]
-        self.journal.append([Record(key, {"version": 1, "log_dirs": lines})])
-        self.journal.check()
-        outcomes = dict(self.opened.cluster.alter_log_dirs(places))
-        self.journal.append([Record(key, None)])
-        return outcomes
 
 
 def new_run_id() -> str:
@@ -206,12 +190,9 @@ def find_run(log: Journal, run_id: str) -> Run:
 
 def find_run_id(opened: OpenCluster, run_id: str, journal: str | None) -> str:
     """The id of the run of ``find_run``, which may be one that cannot be read; looking takes no lock."""
-    log = journal_to_look_at(opened, journal)
-    try:
+    with closing(journal_to_look_at(opened, journal)) as log:
         records = log.read()
         return _run_named(run_id, run_ids(records, ended=False) | run_ids(records, ended=True))
-    finally:
-        log.close()
 
 
 def _run_named(run_id: str, runs: Collection[str]) -> str:

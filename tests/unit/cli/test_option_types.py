@@ -7,10 +7,12 @@ from typing import Final
 
 import click
 import pytest
+from click.testing import CliRunner
 from tests.unit.cli.test_shell import ALL
 
 from ballast.cli.commands.reassign import StockCommand
 from ballast.cli.option_types import BROKERS, PLACEMENT, TIME, Time
+from ballast.cli.run_options import LockOptions, lock_options
 from ballast.core.named_brokers import NamedBrokers
 from ballast.core.placement.placer import ALGORITHMS
 from ballast.errors import UsageError
@@ -151,3 +153,18 @@ def test_what_names_no_brokers_is_refused(text: str) -> None:
     """Ranges that are reversed or endless, and expressions that are none."""
     with pytest.raises(click.BadParameter):
         BROKERS.convert(text, None, None)
+
+
+def test_the_flag_is_an_option_of_its_command() -> None:
+    """Said on the command line it counts for that command, and for no other."""
+    told: list[bool] = []
+
+    @click.command()
+    @lock_options
+    def act(*, lock: LockOptions) -> None:
+        assert (lock.journal, lock.wait_s) == (None, 20.0)
+        told.append(lock.take_over)
+
+    for words in (["--take-over"], []):
+        assert CliRunner().invoke(act, words).exit_code == 0
+    assert told == [True, False]

@@ -58,8 +58,10 @@ def execute(session: ReassignSession, options: ReassignOptions) -> int:
     if refused:
         session.answer(report.start_failure_message(refused))
         return 1
-    for line in _limits(options):
-        session.answer(line)
+    if isinstance(options.throttle, int):
+        session.answer(report.inter_broker_throttle_message(options.throttle))
+    if options.replica_alter_log_dirs_throttle:
+        session.answer(report.log_dir_throttle_message(options.replica_alter_log_dirs_throttle))
     session.answer(report.start_message([e.name for e in entries]))
     wanted = dir_moves(opened, entries)
     if wanted:
@@ -102,13 +104,6 @@ def policy_of(options: ReassignOptions) -> ExecutionPolicy:
         moves_at_once=UNLIMITED,
         measure_s=1.0,
     )
-
-
-def _limits(options: ReassignOptions) -> list[str]:
-    out = [report.inter_broker_throttle_message(options.throttle)] if isinstance(options.throttle, int) else []
-    if options.replica_alter_log_dirs_throttle:
-        out.append(report.log_dir_throttle_message(options.replica_alter_log_dirs_throttle))
-    return out
 
 
 def refusals(

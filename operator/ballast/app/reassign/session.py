@@ -7,7 +7,7 @@ and the next holder of the lock answers it, so that it does not send away a late
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -87,13 +87,10 @@ class ReassignSession:
 
     def _ask_follower(self, action: str) -> list[str]:
         """Ask a follower to release the lock; the request's id where there is one to be asked."""
-        log = journal_of(self.opened)
-        try:
+        with closing(journal_of(self.opened)) as log:
             holder = log.holder()
             if holder is None or not holder.is_follower:
                 return []
             request = request_release(log, this_process(f"{COMMAND} {action}").description, wait_s=WAIT_S)
             self.show_line(f"Requested the lock from {holder.description}.")
             return [request] if request is not None else []
-        finally:
-            log.close()

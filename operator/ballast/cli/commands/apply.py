@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.run_options import execution_options, lock_options, policy_from
+from ballast.cli.run_options import LockOptions, execution_options, lock_options, policy_from
 from ballast.cli.run_screen import RUN_DOCUMENTS
 from ballast.cli.tables import Column, console, human_bytes, output_option, print_json_line, render_table
 
@@ -43,22 +43,18 @@ def apply(
     on_drift: OnDrift,
     yes: bool,
     policy_options: Mapping[str, Any],
-    journal: str | None,
-    lock_wait: float,
-    take_over: bool,
+    lock: LockOptions,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
     """Execute PLAN (from ballast plan, or Kafka's reassignment JSON), throttled, verified and resumable."""
     from ballast.app.apply import apply as execute
-    from ballast.cli.terminal import Terminal, session_of
+    from ballast.cli.terminal import Terminal
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
     policy = policy_from(policy_options, cluster.settings().execution)
     with cluster.open() as opened:
-        session = session_of(
-            opened, Terminal(output, yes), "ballast apply", journal=journal, lock_wait_s=lock_wait, take_over=take_over
-        )
+        session = lock.session(opened, Terminal(output, yes), "ballast apply")
         applied = execute(session, text, str(plan), policy, on_drift)
     if applied is None:
         return 0

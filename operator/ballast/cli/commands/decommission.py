@@ -10,7 +10,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.option_types import BROKERS, TIME, union_of
-from ballast.cli.run_options import execution_options, lock_options, policy_from
+from ballast.cli.run_options import LockOptions, execution_options, lock_options, policy_from
 from ballast.cli.run_screen import RUN_DOCUMENTS
 from ballast.cli.tables import output_option, print_json
 
@@ -39,9 +39,7 @@ def decommission(
     follow: float,
     yes: bool,
     policy_options: Mapping[str, Any],
-    journal: str | None,
-    lock_wait: float,
-    take_over: bool,
+    lock: LockOptions,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
@@ -50,7 +48,7 @@ def decommission(
     Run it again after an interruption: it continues from the cluster's current state.  ballast plan decommission shows the cost only.
     """
     from ballast.app.decommission import decommission as execute
-    from ballast.cli.terminal import Terminal, session_of
+    from ballast.cli.terminal import Terminal
     from ballast.executor.driver.events import RunResult
 
     terminal = Terminal(output, yes)
@@ -58,9 +56,7 @@ def decommission(
     @contextmanager
     def begin() -> Iterator[Session]:
         with cluster.open() as opened:
-            yield session_of(
-                opened, terminal, "ballast decommission", journal=journal, lock_wait_s=lock_wait, take_over=take_over
-            )
+            yield lock.session(opened, terminal, "ballast decommission")
 
     ended = execute(
         begin,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -9,7 +10,7 @@ import click
 from ballast.app.requests import ask_holder
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
-from ballast.cli.run_options import lock_options
+from ballast.cli.run_options import LockOptions, lock_options
 from ballast.cli.tables import Column, console, human_moment, output_option, print_json, print_line, render_table
 from ballast.errors import Refused
 
@@ -31,12 +32,8 @@ def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) ->
     """List draining brokers, who started each drain and when. Brokers in balance.draining are not listed."""
     from ballast.wiring.journal import journal_to_look_at
 
-    with cluster.open() as opened:
-        log = journal_to_look_at(opened, journal)
-        try:
-            found = _drains(log)
-        finally:
-            log.close()
+    with cluster.open() as opened, closing(journal_to_look_at(opened, journal)) as log:
+        found = _drains(log)
     if output == "json":
         from ballast.cli.documents import cluster as documents
 
@@ -56,15 +53,13 @@ def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) ->
 @click.argument("broker", type=int)
 @lock_options
 @cluster_options
-def end(*, broker: int, journal: str | None, lock_wait: float, take_over: bool, cluster: ClusterOptions) -> int:
+def end(*, broker: int, lock: LockOptions, cluster: ClusterOptions) -> int:
     """Let BROKER take replicas again: the daemon's next balance fills it."""
     from ballast.executor.journal.drains import drain_record
     from ballast.wiring.journal import journal_to_look_at
-    from ballast.wiring.runs import open_writer
 
     with cluster.open() as opened:
-        log = journal_to_look_at(opened, journal)
-        try:
+        with closing(journal_to_look_at(opened, lock.journal)) as log:
             _require(log, broker)
             told = ask_holder(
                 log, "end-drain", {"broker": str(broker)}, f"end the drain of broker {broker}", print_line
@@ -72,11 +67,7 @@ def end(*, broker: int, journal: str | None, lock_wait: float, take_over: bool, 
             if told is not None:
                 print_line(f"Answer: {told}")
                 return 0
-        finally:
-            log.close()
-        with open_writer(
-            opened, command="ballast drains end", journal=journal, lock_wait_s=lock_wait, take_over=take_over
-        ) as writer:
+        with lock.writer(opened, "ballast drains end") as writer:
             _require(writer.journal, broker)
             writer.journal.append([drain_record(broker, None)])
     print_line(f"The drain of broker {broker} is ended.")

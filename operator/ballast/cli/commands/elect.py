@@ -9,7 +9,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.reassign import read_text
 from ballast.cli.option_types import BROKERS
-from ballast.cli.run_options import lock_options
+from ballast.cli.run_options import LockOptions, lock_options
 from ballast.cli.run_screen import RUN_DOCUMENTS
 from ballast.cli.tables import output_option
 from ballast.core.named_brokers import NamedBrokers
@@ -54,9 +54,7 @@ def elect(
     threshold: float | None,
     everything: bool,
     yes: bool,
-    journal: str | None,
-    lock_wait: float,
-    take_over: bool,
+    lock: LockOptions,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
@@ -67,7 +65,7 @@ def elect(
     """
     from ballast.app.elect import Election
     from ballast.app.elect import elect as hold
-    from ballast.cli.terminal import Terminal, session_of
+    from ballast.cli.terminal import Terminal
     from ballast.core.stock.files import parse_election
     from ballast.errors import UsageError
 
@@ -96,8 +94,6 @@ def elect(
     )
     percentage = threshold if threshold is not None else cluster.imbalance_percentage()
     with cluster.open() as opened:
-        session = session_of(
-            opened, Terminal(output, yes), "ballast elect", journal=journal, lock_wait_s=lock_wait, take_over=take_over
-        )
+        session = lock.session(opened, Terminal(output, yes), "ballast elect")
         result = hold(session, asked, cluster.settings().balance, percentage)
     return 0 if result is None else result.exit_code

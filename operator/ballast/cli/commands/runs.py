@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +12,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.option_types import Reason, Time
-from ballast.cli.run_options import lock_options
+from ballast.cli.run_options import LockOptions, lock_options
 from ballast.cli.run_screen import RUN_DOCUMENTS
 from ballast.cli.tables import (
     Column,
@@ -53,12 +54,8 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
     from ballast.wiring.journal import journal_to_look_at
     from ballast.wiring.runs import summaries_of
 
-    with cluster.open() as opened:
-        log = journal_to_look_at(opened, journal)
-        try:
-            history, held = summaries_of(log), _lock_of(log)
-        finally:
-            log.close()
+    with cluster.open() as opened, closing(journal_to_look_at(opened, journal)) as log:
+        history, held = summaries_of(log), _lock_of(log)
     found = history.runs[::-1]
     if output == "json":
         from ballast.cli.documents.runs import Runs, SkippedRun
@@ -225,12 +222,8 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
     from ballast.wiring.journal import journal_to_look_at
     from ballast.wiring.runs import find_run
 
-    with cluster.open() as opened:
-        log = journal_to_look_at(opened, journal)
-        try:
-            run, ledger, held = find_run(log, run_id), load_ledger(log.read()), _lock_of(log)
-        finally:
-            log.close()
+    with cluster.open() as opened, closing(journal_to_look_at(opened, journal)) as log:
+        run, ledger, held = find_run(log, run_id), load_ledger(log.read()), _lock_of(log)
     if output == "json":
         print_json(_document(run, None if held is None else _lock_document(*held), ledger))
         return 0
@@ -307,19 +300,15 @@ def resume(
     *,
     run_id: str | None,
     give_up_after: float | None,
-    journal: str | None,
-    lock_wait: float,
-    take_over: bool,
+    lock: LockOptions,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
     """Resume RUN, or every open run, and remove throttles that are not yet removed."""
-    from ballast.cli.terminal import Terminal, session_of
+    from ballast.cli.terminal import Terminal
 
     with cluster.open() as opened:
-        session = session_of(
-            opened, Terminal(output), "ballast runs resume", journal=journal, lock_wait_s=lock_wait, take_over=take_over
-        )
+        session = lock.session(opened, Terminal(output), "ballast runs resume")
         return session.resume(run_id, give_up_after_s=give_up_after)
 
 
@@ -364,16 +353,13 @@ def _stop(
     *,
     yes: bool,
     reason: str,
-    journal: str | None,
-    lock_wait: float,
-    take_over: bool,
+    lock: LockOptions,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
     from ballast.app.stop import stop
-    from ballast.cli.terminal import Terminal, session_of
+    from ballast.cli.terminal import Terminal
 
     with cluster.open() as opened:
-        terminal, name = Terminal(output, yes), f"ballast {command.value}"
-        session = session_of(opened, terminal, name, journal=journal, lock_wait_s=lock_wait, take_over=take_over)
+        session = lock.session(opened, Terminal(output, yes), f"ballast {command.value}")
         return stop(session, command, run_id, reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,8 +86,5 @@ def _moves(what: str, opened: OpenCluster, state: ClusterState, journal: str | N
         plan = loads(text, source=what)
         require_cluster(plan, state)
         return plan.moves
-    log = journal_of(opened, journal)
-    try:
+    with closing(journal_of(opened, journal)) as log:
         return tuple(m.move for m in find_run(log, what).moves.values())
-    finally:
-        log.close()

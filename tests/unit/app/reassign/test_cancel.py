@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
@@ -50,7 +50,7 @@ def test_what_was_not_cancelled_is_an_error_with_its_reason(told: CancelReport, 
     """What had ended is none."""
     said: list[str] = []
     session = ReassignSession(OpenCluster(scene().cluster, "sim:1"), said.append, lambda _: None)
-    assert answer(session, ACTIVE, (), told) == code
+    assert answer(session, replace(told, active=ACTIVE)) == code
     assert any(words in text for text in said)
 
 
@@ -66,8 +66,8 @@ def cancel_one(s: Scene, *, begun: bool = False) -> Run:
         s.world.clock.after(10.0, s.driver.leave)
         assert s.driver.execute(s.plan(*MOVES), POLICY, run_id="r").status == "left"
     writer = Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.process("cancel"), s.world.clock)
-    told = CancelReport()
-    cancel_moves(writer, (ReassignmentEntry(T, 0, (3, 2)),), {T0: s.cluster.reassignments()[T0]}, (), told)
+    told = CancelReport({T0: s.cluster.reassignments()[T0]})
+    cancel_moves(writer, (ReassignmentEntry(T, 0, (3, 2)),), told)
     assert told.cancelled == {T0}
     return next(run for run in runs(s).values() if run.id != "r")
 

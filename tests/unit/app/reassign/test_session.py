@@ -10,14 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import click
 import pytest
-from click.testing import CliRunner
 
 from ballast.adapters.journal.file import FileJournal
 from ballast.app.reassign.session import ReassignSession
 from ballast.app.reassign.verify import remove_throttles
-from ballast.cli.run_options import lock_options
 from ballast.errors import Fenced, LockHeld
 from ballast.ports.journal import Holder
 from ballast.wiring.cluster import OpenCluster
@@ -167,18 +164,3 @@ def test_without_take_over_the_holder_keeps_the_lock_and_the_way_is_named(path: 
     assert held.value.holder == "ballast daemon on pod-1"
     assert "--take-over" in str(held.value.hint)
     assert journal.requests() == []
-
-
-def test_the_flag_is_an_option_of_its_command() -> None:
-    """Said on the command line it counts for that command, and for no other."""
-    told: list[bool] = []
-
-    @click.command()
-    @lock_options
-    def act(*, journal: str | None, lock_wait: float, take_over: bool) -> None:
-        assert (journal, lock_wait) == (None, 20.0)
-        told.append(take_over)
-
-    for words in (["--take-over"], []):
-        assert CliRunner().invoke(act, words).exit_code == 0
-    assert told == [True, False]

@@ -9,7 +9,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.option_types import BROKERS
-from ballast.cli.run_options import Rate, lock_options
+from ballast.cli.run_options import LockOptions, Rate, lock_options
 from ballast.cli.tables import human_many, print_line
 from ballast.core.named_brokers import NamedBrokers
 
@@ -96,9 +96,7 @@ def set_throttle(
     leader_replicas: frozenset[str] | None,
     follower_replicas: frozenset[str] | None,
     moves_of: Path | None,
-    journal: str | None,
-    lock_wait: float,
-    take_over: bool,
+    lock: LockOptions,
     cluster: ClusterOptions,
 ) -> int:
     """Set throttles by hand: rates on brokers, lists on topics, or both; they stay until ballast throttles remove.
@@ -110,7 +108,6 @@ def set_throttle(
     from ballast.core.stock.files import parse_reassignment
     from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
     from ballast.errors import UsageError
-    from ballast.wiring.runs import open_writer
 
     rates = {LEADER_RATE: leader_rate or rate, FOLLOWER_RATE: follower_rate or rate, LOG_DIR_RATE: log_dir_rate}
     wanted_rates = {key: value for key, value in rates.items() if value is not None}
@@ -131,12 +128,7 @@ def set_throttle(
         lists={key: entries for key, entries in lists.items() if entries is not None},
         moves=moves,
     )
-    with (
-        cluster.open() as opened,
-        open_writer(
-            opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait, take_over=take_over
-        ) as writer,
-    ):
+    with cluster.open() as opened, lock.writer(opened, "ballast throttles set") as writer:
         count = set_by_hand(writer, wanted)
     print_line(f"Set {human_many(count, 'setting')}. Remove them with: ballast throttles remove")
     return 0
@@ -159,9 +151,7 @@ def remove_throttle(
     topics: tuple[str, ...],
     named_brokers: tuple[NamedBrokers | None, ...],
     yes: bool,
-    journal: str | None,
-    lock_wait: float,
-    take_over: bool,
+    lock: LockOptions,
     cluster: ClusterOptions,
 ) -> int:
     """Remove what ballast throttles set has set; previous values are restored, entries that others added are kept.
@@ -170,18 +160,8 @@ def remove_throttle(
     """
     from ballast.app.throttles import remove_by_hand
     from ballast.cli.terminal import Terminal
-    from ballast.wiring.runs import open_writer
 
-    with (
-        cluster.open() as opened,
-        open_writer(
-            opened,
-            command="ballast throttles remove",
-            journal=journal,
-            lock_wait_s=lock_wait,
-            take_over=take_over,
-        ) as writer,
-    ):
+    with cluster.open() as opened, lock.writer(opened, "ballast throttles remove") as writer:
         count = remove_by_hand(writer, Terminal(yes=yes), topics, named_brokers)
     if count:
         print_line(f"Removed {human_many(count, 'setting')}.")

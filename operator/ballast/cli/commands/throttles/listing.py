@@ -9,12 +9,10 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.option_types import BROKERS
-from ballast.cli.run_options import lock_options
+from ballast.cli.run_options import LockOptions, lock_options
 from ballast.cli.tables import Column, console, human_many, output_option, print_json, print_line, render_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ballast.cli.documents.cluster import Throttle
     from ballast.core.named_brokers import NamedBrokers
     from ballast.core.throttles.stale import FoundThrottle
@@ -40,9 +38,7 @@ def list_throttles(
     topics: tuple[str, ...],
     brokers: NamedBrokers | None,
     yes: bool,
-    journal: str | None,
-    lock_wait: float,
-    take_over: bool,
+    lock: LockOptions,
     output: str,
     cluster: ClusterOptions,
 ) -> int:
@@ -60,19 +56,16 @@ def list_throttles(
         if clean:
             from ballast.app.throttles import clean as remove
             from ballast.cli.terminal import Terminal
-            from ballast.wiring.runs import open_writer
 
-            begin = partial(
-                open_writer,
-                opened,
-                command="ballast throttles --clean",
-                journal=journal,
-                lock_wait_s=lock_wait,
-                take_over=take_over,
-            )
-            gone = remove(opened, begin, Terminal(yes=yes), journal=journal, topics=topics, brokers=brokers)
-            return _tell_what_went(gone, output)
-        found = [s for s in judge(opened, journal, print_line) if s.value]
+            begin = partial(lock.writer, opened, "ballast throttles --clean")
+            gone = remove(opened, begin, Terminal(yes=yes), journal=lock.journal, topics=topics, brokers=brokers)
+            if output == "json":
+                from ballast.cli.documents.cluster import ThrottlesRemoved
+
+                print_json(ThrottlesRemoved(removed=[_document(s) for s in gone]))
+            print_line(f"Removed {human_many(len(gone), 'setting')}." if gone else "No stale throttles.")
+            return 0
+        found = [s for s in judge(opened, lock.journal, print_line) if s.value]
     if output == "json":
         from ballast.cli.documents.cluster import Throttles
 
@@ -103,12 +96,3 @@ def _document(s: FoundThrottle) -> Throttle:
         set_by_hand=s.set_by_hand,
         detail=s.why,
     )
-
-
-def _tell_what_went(gone: Sequence[FoundThrottle], output: str) -> int:
-    if output == "json":
-        from ballast.cli.documents.cluster import ThrottlesRemoved
-
-        print_json(ThrottlesRemoved(removed=[_document(s) for s in gone]))
-    print_line(f"Removed {human_many(len(gone), 'setting')}." if gone else "No stale throttles.")
-    return 0
