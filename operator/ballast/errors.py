@@ -84,7 +84,7 @@ class JournalLost(Refused):
     def __init__(self, how: str, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.how = how
-        """``deleted``, ``remade`` or ``truncated``."""
+        """``deleted``, ``recreated`` or ``truncated``."""
 
 
 class LockHeld(Refused):

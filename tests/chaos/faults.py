@@ -235,7 +235,7 @@ class Faults:
         self._do(step, self.person.pile_up)
 
     def topic_remade(self, step: Step) -> None:
-        """A topic is deleted and made again, maybe while it moves."""
+        """A topic is deleted and recreated, maybe while it moves."""
         self._do(step, self.person.remake_topic)
 
     def journal_deleted(self, step: Step) -> None:

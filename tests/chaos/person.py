@@ -39,7 +39,7 @@ BROKER_VALUES: Final = {
     "log.retention.ms": ("1209600000", "2419200000"),
 }
 """Settings that Ballast has nothing to do with, and their values."""
-REMADE: Final = "remade"
+REMADE: Final = "recreated"
 
 
 class GaveUp(Violated):

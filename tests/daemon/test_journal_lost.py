@@ -54,7 +54,9 @@ def test_the_holder_of_the_lock_makes_it_again(context: Rig, store: JournalStore
     assert context.board.view.lock.journal_readable
 
 
-def test_nothing_starts_from_a_journal_that_was_begun_again(context: Rig, store: JournalStore, told: list[str]) -> None:
+def test_nothing_starts_from_a_journal_that_was_recreated_empty(
+    context: Rig, store: JournalStore, told: list[str]
+) -> None:
     """The process that takes the lock pauses, and so does the next one; a person's resume ends it for good."""
     journal = MemoryJournal(store, context.clock)
     journal.acquire(holder("before"))

@@ -32,12 +32,12 @@ def test_a_daemon_that_starts_without_its_journal_waits_for_a_person(
     token.write_text(TOKEN)
     page = {"BALLAST__WEB__TOKEN_FILE": str(token)}
     with scene(sandbox, tmp_path) as at:
-        assert json.loads(at.finish("status", "--output", "json"))["journal"] == {"state": "none", "begunAt": None}
+        assert json.loads(at.finish("status", "--output", "json"))["journal"] == {"state": "none", "recreatedAt": None}
         daemons.append(start("pod-0", tmp_path, sandbox.bootstrap_server, {"mode": "auto"}, environment=page))
         until("a leader", lambda: daemons[0].role == "active", daemons)
         # The broker that a command asks may be the last to hear of the journal's topic.
         eventually(
-            lambda: json.loads(at.finish("status", "--output", "json"))["journal"]["state"] == "kept", "it is kept"
+            lambda: json.loads(at.finish("status", "--output", "json"))["journal"]["state"] == "present", "it is kept"
         )
         daemons[0].kill()
 
@@ -69,14 +69,17 @@ def test_a_daemon_that_starts_without_its_journal_waits_for_a_person(
         third = daemons[-1]
         until("a pause", lambda: third.role == "active" and third.status.get("pause"), [third])
         told = json.loads(at.finish("status", "--output", "json"))
-        assert told["journal"]["state"] == "begun-again"
+        assert told["journal"]["state"] == "recreated-empty"
         assert [t["value"] for t in told["throttles"] if t["stale"]] == [LEFT]
         assert told["skew"]
 
         post(third, "resume")
         until("no pause", lambda: third.status.get("pause", "unknown") is None, [third])
         until("a balanced cluster", lambda: third.status.get("balance", {}).get("verdict") == "balanced", [third])
-        assert json.loads(at.finish("status", "--output", "json"))["journal"] == {"state": "kept", "begunAt": None}
+        assert json.loads(at.finish("status", "--output", "json"))["journal"] == {
+            "state": "present",
+            "recreatedAt": None,
+        }
         assert third.stop() == 0
     assert not [m for d in daemons for m in d.messages() if m.startswith("A bug")]
 
@@ -84,7 +87,7 @@ def test_a_daemon_that_starts_without_its_journal_waits_for_a_person(
 def deleted(status: str) -> dict[str, object] | None:
     """The status, once it tells that the journal is gone."""
     told: dict[str, object] = json.loads(status)
-    return told if told["journal"] == {"state": "deleted", "begunAt": None} else None
+    return told if told["journal"] == {"state": "deleted", "recreatedAt": None} else None
 
 
 def test_what_a_lost_journal_leaves_is_cleaned_by_hand(own_cluster: Callable[..., Sandbox], tmp_path: Path) -> None:
@@ -98,9 +101,9 @@ def test_what_a_lost_journal_leaves_is_cleaned_by_hand(own_cluster: Callable[...
         eventually(lambda: deleted(at.finish("status", "--output", "json")), "it is missed")
         at.finish("throttles", "set", "--follower-rate", "20MB", "--brokers", "1")
         told = json.loads(at.finish("status", "--output", "json"))
-        assert told["journal"]["state"] == "begun-again"
+        assert told["journal"]["state"] == "recreated-empty"
         assert told["needsAttention"]
         at.finish("throttles", "--clean", "--yes", "--brokers", "1")
         told = json.loads(at.finish("status", "--output", "json"))
-        assert told["journal"]["state"] == "kept"
+        assert told["journal"]["state"] == "present"
         assert told["throttles"] == []

@@ -1,4 +1,4 @@
-"""The journal's topic is deleted, made again, cut off or not writable while Ballast relies on it."""
+"""The journal's topic is deleted, recreated, cut off or not writable while Ballast relies on it."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_standby_leaves_a_lost_journal_to_its_holder_and_makes_it_again_when_t
     assert told
     assert not stands_by()
     assert not stands_by()
-    assert lost(journal).how in {"deleted", "remade", "truncated"}
+    assert lost(journal).how in {"deleted", "recreated", "truncated"}
     make_whole(journal)
     assert not stands_by()
     until(lambda: written(standby).items() >= WHOLE.items(), "the standby reads it")
@@ -219,7 +219,7 @@ def test_a_process_that_starts_while_it_is_gone_leaves_it_to_one_that_remembers(
     delete(cluster, journal._log.topic)
     with ThreadPoolExecutor(1) as beside:
         started = beside.submit(starter.acquire, this_process("the starter", lease_s=NEVER_OVER_S), wait_s=0)
-        assert lost(journal).how in {"deleted", "remade", "truncated"}
+        assert lost(journal).how in {"deleted", "recreated", "truncated"}
         make_whole(journal)
         with pytest.raises(LockHeld):
             started.result(PATIENCE_S)
@@ -246,7 +246,7 @@ def test_a_process_that_starts_while_it_is_being_deleted_leaves_it_to_one_that_r
     with ThreadPoolExecutor(1) as beside:
         started = beside.submit(starter.acquire, this_process("the starter", lease_s=NEVER_OVER_S), wait_s=0)
         assert deleted.wait(PATIENCE_S)
-        assert lost(journal).how in {"deleted", "remade", "truncated"}
+        assert lost(journal).how in {"deleted", "recreated", "truncated"}
         make_whole(journal)
         with pytest.raises(LockHeld):
             started.result(PATIENCE_S)
@@ -292,7 +292,7 @@ def test_a_journal_that_another_user_has_made_again_is_not_taken_for_the_old_one
 ) -> None:
     """By its id, or by its end; one that no journal can be is replaced."""
     make_again(delete(cluster, journal._log.topic), journal._log.topic, **{"cleanup.policy": policy})
-    assert lost(journal).how in {"deleted", "remade", "truncated"}
+    assert lost(journal).how in {"deleted", "recreated", "truncated"}
     make_whole(journal)
     journal.append([Record("run/1", {"moves": 4})])
     assert written(journal).items() >= (WHOLE | {"run/1": {"moves": 4}}).items()

@@ -1,4 +1,4 @@
-"""A topic is deleted and made again under a run, on real brokers."""
+"""A topic is deleted and recreated under a run, on real brokers."""
 
 from __future__ import annotations
 

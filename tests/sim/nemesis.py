@@ -38,7 +38,7 @@ class Fault(StrEnum):
     CONTROLLER_CHANGED = "controller changed"
     DISK_FULL = "disk full"
     TOPIC_DELETED = "topic deleted"
-    TOPIC_RECREATED = "topic deleted and made again"
+    TOPIC_RECREATED = "topic deleted and recreated"
     CONFIG_CHANGED = "config changed by a person"
     FOREIGN_MOVE = "foreign reassignment"
     FOREIGN_CANCEL = "reassignment cancelled by another user"
@@ -283,7 +283,7 @@ HARMS: Final[Mapping[Fault, Harm]] = {
     Fault.FOREIGN_CANCEL: _cancel_by_others,
     Fault.JOURNAL_SILENT: _silence_journal,
     Fault.JOURNAL_DELETED: _lose_journal("deleted"),
-    Fault.JOURNAL_REMADE: _lose_journal("remade"),
+    Fault.JOURNAL_REMADE: _lose_journal("recreated"),
     Fault.JOURNAL_TRUNCATED: _lose_journal("truncated"),
     Fault.BALLAST_DOUBLED: _double,
     Fault.CLOCK_STEPPED: _step_clock,

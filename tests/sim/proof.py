@@ -74,7 +74,7 @@ class Proof:
     by_others: set[TopicPartition] = field(default_factory=set)
     """Partitions that another user has changed or deleted: Ballast answers for nothing but their replica count."""
     another: set[str] = field(default_factory=set)
-    """Topics that were deleted and made again after the run had seen them: nothing of theirs is the run's."""
+    """Topics that were deleted and recreated after the run had seen them: nothing of theirs is the run's."""
     shown_at_s: dict[str, float] = field(default_factory=dict)
     """When metadata shows such a topic: until then no process can tell it from the old one, and requests name no id."""
     mistaken: set[str] = field(default_factory=set)

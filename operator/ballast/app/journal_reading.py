@@ -83,7 +83,7 @@ def journal_state(opened: OpenCluster, state: ClusterState, held: HeldSettings) 
         return JournalState.DELETED if asked else JournalState.NONE
     if held.drains is None:
         return JournalState.UNKNOWN
-    return JournalState.KEPT if held.restart is None else JournalState.BEGUN_AGAIN
+    return JournalState.PRESENT if held.restart is None else JournalState.RECREATED_EMPTY
 
 
 def read_drained(opened: OpenCluster, state: ClusterState, on_line: ShowLine) -> frozenset[int]:

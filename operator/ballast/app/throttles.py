@@ -215,7 +215,7 @@ def _clean(
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}.")
     if find_restart(own.journal.read()) is not None:
         own.journal.append([restart_record(None)])
-        user_interface.show_line("The journal that was begun again counts as whole from now on.")
+        user_interface.show_line("The recreated journal counts as complete from now on.")
     return gone
 
 

@@ -99,16 +99,16 @@ class JournalState(StrEnum):
 
     NONE = "none"
     """There is none, and nothing shows that there was."""
-    KEPT = "kept"
+    PRESENT = "present"
     DELETED = "deleted"
     """Its topic is gone, and the topic of its requests is there."""
-    BEGUN_AGAIN = "begun-again"
+    RECREATED_EMPTY = "recreated-empty"
     """It was deleted, and a process that did not remember it began an empty one."""
     UNKNOWN = "unknown"
     """It is there and did not tell."""
 
 
-LOST: Final = frozenset({JournalState.DELETED, JournalState.BEGUN_AGAIN})
+LOST: Final = frozenset({JournalState.DELETED, JournalState.RECREATED_EMPTY})
 """It is unknown which throttles and moves were Ballast's."""
 
 
@@ -147,8 +147,8 @@ class ClusterStatus:
     drains: tuple[Drain, ...] | None = ()
     """Brokers that people drained through the daemon; None where the journal did not tell."""
     journal: JournalState = JournalState.NONE
-    journal_begun_ms: int | None = None
-    """When it was begun again."""
+    journal_recreated_ms: int | None = None
+    """When it was recreated."""
 
     @property
     def down_brokers(self) -> tuple[int, ...]:

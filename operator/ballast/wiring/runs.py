@@ -109,7 +109,7 @@ def open_writer(
             _answer_own(log, request_id)
         records = log.read()
         if listener is not None and find_restart(records) is not None:
-            listener.on_event(RunNote("journal-begun-again"))
+            listener.on_event(RunNote("journal-recreated-empty"))
         if on_line is not None and is_paused(records):
             on_line("Ballast is paused on the page; this command goes on all the same.")
     except BaseException:

@@ -219,7 +219,7 @@ class FileJournal:
         """Raise where the file is another one, or where another process holds the lock in it."""
         if self._lost is not None:
             raise JournalLost(
-                "remade",
+                "recreated",
                 f"The journal file {self._path} was deleted or replaced.",
                 hint="What it holds now was not written by this process.",
             )

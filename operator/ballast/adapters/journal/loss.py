@@ -1,6 +1,6 @@
 """Is the journal's topic still the one that this process has read and written?  And its deletion, when a person asks for it.
 
-A topic that is deleted and made again has another id (from Kafka 2.8 on).  One that lost its newest records, by the unclean
+A topic that is deleted and recreated has another id (from Kafka 2.8 on).  One that lost its newest records, by the unclean
 election of a replica without them, ends before what was seen of it.  Nothing here repairs anything.
 """
 
@@ -103,8 +103,8 @@ class TopicMark:
             before, self._id = self._id, self._id or found
             if before is not None and found != before:
                 return JournalLost(
-                    "remade",
-                    f"{self._topic} was deleted and made again: its topic id was {before} and is {found}.",
+                    "recreated",
+                    f"{self._topic} was deleted and recreated: its topic id was {before} and is {found}.",
                     hint="What it holds now was not written by this process.",
                 )
         return None
@@ -113,7 +113,7 @@ class TopicMark:
         return JournalLost(
             "truncated",
             f"{self._topic} lost its newest records: it ended at offset {self.end} and then at {end}.",
-            hint="See whether there was an unclean leader election of it, or whether it was made again.",
+            hint="See whether there was an unclean leader election of it, or whether it was recreated.",
         )
 
     def _find_id(self, admin: AdminClient) -> str | None:

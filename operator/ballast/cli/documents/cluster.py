@@ -154,8 +154,8 @@ class Drain(Part):
 class JournalFate(Part):
     """What became of Ballast's journal on this cluster."""
 
-    state: Annotated[str, OneOf("none", "kept", "deleted", "begun-again", "unknown")]
-    begun_at: Moment | None
+    state: Annotated[str, OneOf("none", "present", "deleted", "recreated-empty", "unknown")]
+    recreated_at: Moment | None
 
 
 class Gap(Part):

@@ -37,7 +37,7 @@ def with_slow_facts(
     """The light reading with the slow facts that are ``known``, replica by replica; a sort of the known replicas at most.
 
     A replica, a topic or a broker that was not there before has none: they stay unknown until the next full reading.  A topic that was
-    deleted and made again under its name is another topic, as far as ids tell.  ``read_since`` are the log dirs of brokers that were
+    deleted and recreated under its name is another topic, as far as ids tell.  ``read_since`` are the log dirs of brokers that were
     asked for nothing else since; what lay in them is as it is known.
     """
     topics = _same_topics(light, known)

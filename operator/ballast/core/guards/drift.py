@@ -13,7 +13,7 @@ from ballast.core.plan.fingerprint import find_recreated, fingerprint
 
 SENTENCES: Final[Mapping[str, str]] = {
     # Since the plan was made.
-    "topic-recreated": "topic {topic} was deleted and made again (its id was {was} and is {now})",
+    "topic-recreated": "topic {topic} was deleted and recreated (its id was {was} and is {now})",
     "replicas-changed": "replicas changed on {count:partitions} of it ({partition} has {replicas:list})",
     "deleted": "{count:partitions} of it deleted ({partition})",
     "already-there": "{count:partitions} of it moved already ({partition})",
@@ -47,7 +47,7 @@ class Drift:
     done: tuple[TopicPartition, ...] = ()
     """Partitions that already have the replicas the plan wants."""
     recreated: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Topics of the plan that were deleted and made again, with their ids then and now."""
+    """Topics of the plan that were deleted and recreated, with their ids then and now."""
     all_done: bool = False
     """Every move of the plan was made already, and none is still in progress."""
 
@@ -106,7 +106,7 @@ def drift(plan: Plan, state: ClusterState) -> Drift:
 
 
 def keep_valid(plan: Plan, found: Drift, state: ClusterState) -> Plan:
-    """The part of the plan that still holds: changed, gone and finished partitions and topics made again are left out."""
+    """The part of the plan that still holds: changed, gone and finished partitions and recreated topics are left out."""
     out = {*found.changed, *found.gone, *found.done}
     elections = [n for n in plan.elections if n not in {*found.changed, *found.gone}]
     if found.all_done:

@@ -31,7 +31,7 @@ def with_topic_ids(plan: Plan, state: ClusterState) -> Plan:
 
 
 def find_recreated(plan: Plan, state: ClusterState) -> dict[str, tuple[str, str]]:
-    """Topics of the plan that were deleted and made again since, with the id of the plan's and that of the present one."""
+    """Topics of the plan that were deleted and recreated since, with the id of the plan's and that of the present one."""
     now = _ids(state, plan.topic_ids)
     return {name: (id_, now[name]) for name, id_ in plan.topic_ids.items() if now.get(name, id_) != id_}
 

@@ -147,7 +147,7 @@ class Lock:
             self._step_down(failure.message)
             return f"Lost the lock: {failure.message}"
         self.board.tell_journal()
-        sentence = f"The journal topic was {lost.how}; this process wrote it again from memory."
+        sentence = f"The journal topic was {lost.how}; this process recreated it from memory."
         self.event_sink(ClusterEvent(reason="JournalRecreated", sentence=sentence))
         return sentence
 

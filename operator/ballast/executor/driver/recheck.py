@@ -20,7 +20,7 @@ def recheck(
 ) -> tuple[Mapping[TopicPartition, tuple[int, ...] | None], dict[TopicPartition, Outcome]]:
     """Ask the cluster once more: judging lies seconds back where throttles were set since.
 
-    Requests name a topic, not its id: one that was deleted and made again since would be moved, or its move cancelled.  A move
+    Requests name a topic, not its id: one that was deleted and recreated since would be moved, or its move cancelled.  A move
     that another process has started meanwhile would be overridden; one to the very same replicas is what is asked for, perhaps by us,
     in a request whose answer was an error: it is taken for done.  Where the cluster cannot guard the replica count for us
     (KIP-860), the replicas are looked at again as well.  ``ids`` are those of topics that were read a moment ago.

@@ -24,7 +24,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "unanswered": "No answer to {effect}: {message} The result is read with the next metadata.",
     # Throttles.
     "throttle-changed-externally": "{setting} was changed externally to {value}; it is left as it is.",
-    "throttle-topic-recreated": "Topic {topic} was deleted and made again; what was set on the old one went with it.",
+    "throttle-topic-recreated": "Topic {topic} was deleted and recreated; what was set on the old one went with it.",
     "throttle-not-removed": "Not removed: {setting}: {outcome:why}.",
     "throttle-not-removed-now": "Not removed now: {setting}: {outcome:why}. It is in the journal; the next start removes it.",
     "throttles-not-removed": "{message}",
@@ -39,10 +39,10 @@ SENTENCES: Final[Mapping[str, str]] = {
     "journal-not-read": "The run has ended and is in the journal, which cannot be read now: {message}",
     "old-runs-kept": "Old runs stay in the journal until the next run ends: {message}",
     "journal-lost": "The journal was {how}: {message}",
-    "journal-not-recreated": "It cannot be created again yet: {message} It is tried again.",
-    "journal-recreated": "The journal was created again with everything that this process knew of it; the run goes on.",
-    "journal-begun-again": (
-        "The journal was deleted, and an empty one was begun: which throttles and moves were Ballast's is not known "
+    "journal-not-recreated": "It cannot be recreated yet: {message} It is tried again.",
+    "journal-recreated": "The journal was recreated with everything that this process knew of it; the run goes on.",
+    "journal-recreated-empty": (
+        "The journal was deleted and recreated empty: which throttles and moves were Ballast's is not known "
         "(ballast throttles; ballast throttles --clean)."
     ),
     "not-in-journal": "The state of run {run} is not in the journal: {message}",

@@ -37,7 +37,7 @@ def pause_record(pause: Pause | None) -> Record:
 
 
 def resume_records() -> tuple[Record, ...]:
-    """What turns it off.  The person who resumes has looked after a journal that was begun again, too.
+    """What turns it off.  The person who resumes has looked after a journal that was recreated empty, too.
 
     The pause goes last: were it first, a process that dies in between would begin without one.
     """

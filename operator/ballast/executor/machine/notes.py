@@ -23,7 +23,7 @@ JOURNALED: Final = "journaled"
 SENTENCES: Final[Mapping[str, str]] = {
     # What was seen of a move.
     "deleted": "{partition} no longer exists.",
-    "topic-recreated": "Topic {topic} was deleted and made again: its id was {was} and is {now}.",
+    "topic-recreated": "Topic {topic} was deleted and recreated: its id was {was} and is {now}.",
     "overridden": "{partition} is being moved to {replicas:list} by a reassignment that Ballast did not start.",
     "followed": "The move was in progress already and is followed.",
     "not-shown": "The cluster did not show the move; it is submitted again.",

@@ -67,7 +67,7 @@ class Topic:
         """What those before it are told."""
         self.asked: list[float] = []
         """How long each question for the end was given."""
-        self.begun_at: list[int] = []
+        self.recreated_at: list[int] = []
         self.deaf = 0
         """How many of the next consumers never hand out anything."""
         self.events: deque[Message] = deque()
@@ -84,7 +84,7 @@ class Topic:
     @property
     def readable(self) -> int:
         """Where it ends for whom the clients of now ask."""
-        return self.stable if self.old_end is None or len(self.begun_at) >= self.found_by else self.old_end
+        return self.stable if self.old_end is None or len(self.recreated_at) >= self.found_by else self.old_end
 
     def commit(self, *keys: str) -> None:
         """One transaction, readable at once."""
@@ -94,7 +94,7 @@ class Topic:
     def end(self, given_s: float) -> int:
         """What the leader answers, and what happens right after it."""
         self.asked.append(given_s)
-        code = self.failing.pop(0) if self.failing else self.lost if len(self.begun_at) < self.seen_by else None
+        code = self.failing.pop(0) if self.failing else self.lost if len(self.recreated_at) < self.seen_by else None
         if code is not None:
             raise ck.KafkaException(ck.KafkaError(code))
         end = self.readable if self.told_end is None else self.told_end
@@ -114,7 +114,7 @@ class Consumer:
     def assign(self, places: Sequence[ck.TopicPartition]) -> None:
         """Begin there."""
         self._at = max(places[0].offset, 0)
-        self._topic.begun_at.append(self._at)
+        self._topic.recreated_at.append(self._at)
 
     def get_watermark_offsets(self, _place: ck.TopicPartition, timeout: float, *, cached: bool) -> tuple[int, int]:
         """As its leader says."""
@@ -204,7 +204,7 @@ def test_a_transaction_committed_while_we_read_comes_whole_or_not_at_all(topic: 
     assert keys(log) == ["b1", "b2"]
     assert keys(log) == ["c1", "c2"]
     assert keys(log) == []
-    assert topic.begun_at == [0]
+    assert topic.recreated_at == [0]
 
 
 def test_new_clients_go_on_where_the_old_ones_stood(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,9 +221,9 @@ def test_new_clients_go_on_where_the_old_ones_stood(topic: Topic, monkeypatch: p
     topic.failing = [topic.lost]
     topic.commit("c1")
     assert keys(log) == ["c1"]
-    assert topic.begun_at[:2] == [0, 0]
-    assert len(topic.begun_at) == 6
-    assert all(at >= 3 for at in topic.begun_at[2:])
+    assert topic.recreated_at[:2] == [0, 0]
+    assert len(topic.recreated_at) == 6
+    assert all(at >= 3 for at in topic.recreated_at[2:])
 
 
 def test_a_consumer_that_hears_nothing_is_replaced(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +232,7 @@ def test_a_consumer_that_hears_nothing_is_replaced(topic: Topic, monkeypatch: py
     topic.commit("a1", "a2")
     topic.deaf = 2
     assert keys(log_of()) == ["a1", "a2"]
-    assert topic.begun_at == [0, 0, 0]
+    assert topic.recreated_at == [0, 0, 0]
 
 
 def test_a_read_that_fails_on_the_way_is_read_again_from_its_beginning(
@@ -263,7 +263,7 @@ def test_a_leader_of_before_does_not_hide_what_was_written(topic: Topic, monkeyp
     topic.commit("c1")
     log.note_written(4)
     assert [key for key, _ in log.new_entries(whole=True)] == ["b1", "c1"]
-    assert topic.begun_at == [0, 2, 2]
+    assert topic.recreated_at == [0, 2, 2]
 
 
 def test_what_only_a_leader_of_before_serves_is_not_the_whole(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +304,7 @@ def test_a_client_that_lost_sight_of_the_topic_is_replaced(
     topic.seen_by = 10_000
     with pytest.raises(Unavailable, match="could not read t"):
         keys(log)
-    topic.seen_by, questions = len(topic.begun_at) + 1, len(topic.asked)
+    topic.seen_by, questions = len(topic.recreated_at) + 1, len(topic.asked)
     assert keys(log) == ["b1"]
     assert len(topic.asked) == questions + 1
 
@@ -326,7 +326,7 @@ def test_a_question_to_a_leader_that_has_left_is_asked_anew(topic: Topic, monkey
     topic.failing = [ck.KafkaError._TIMED_OUT] * 2
     assert keys(log_of(timeout_s=30)) == ["a1"]
     assert topic.asked == [3.0, 6.0, 12.0]
-    assert topic.begun_at == [0, 0, 0]
+    assert topic.recreated_at == [0, 0, 0]
 
 
 def test_another_broker_is_asked_what_there_is_where_the_first_is_frozen(

@@ -83,7 +83,7 @@ def known(id_: str, end: int) -> TopicMark:
         ([("a", 9)], None),
         ([("a", 12)], None),
         ([(None, 0)], "deleted"),
-        ([("b", 50)], "remade"),
+        ([("b", 50)], "recreated"),
         ([("a", 8)], "truncated"),
         ([(None, 0), ("a", 9)], None),
         ([("a", 3), ("a", 3), ("a", 9)], None),

@@ -58,7 +58,7 @@ class Topic:
         self.clock = SimClock()
         self._at = 0
 
-    def lose(self, how: str = "remade", *, keep: int = 0) -> None:
+    def lose(self, how: str = "recreated", *, keep: int = 0) -> None:
         """Another user deletes it and makes it again, or its newest entries are lost."""
         self.entries, self.lost, self.how_lost = self.entries[:keep], True, how
 

@@ -120,7 +120,7 @@ def test_a_loss_is_told_once_until_it_is_another_one(
         raise fault
 
     monkeypatch.setattr(s.journal, "remake", fail)
-    for how, told in (("deleted", 1), ("deleted", 1), ("remade", 2)):
+    for how, told in (("deleted", 1), ("deleted", 1), ("recreated", 2)):
         assert own.recreate(JournalLost(how, "It is gone."), alone=True, finish=True)
         assert notes.count(COMMAND) == told
         assert (notes[-1].code, notes[-1].values["message"]) == ("journal-not-recreated", "not yet")
@@ -128,7 +128,7 @@ def test_a_loss_is_told_once_until_it_is_another_one(
             own.require()
     monkeypatch.setattr(s.journal, "remake", lambda: None)
     before = len(notes)
-    assert own.recreate(JournalLost("remade", "It is gone."), alone=True, finish=True)
+    assert own.recreate(JournalLost("recreated", "It is gone."), alone=True, finish=True)
     assert [n.code for n in notes[before:]] == ["journal-recreated"]
     own.require()
 

@@ -1,4 +1,4 @@
-"""A topic is deleted and made again under its name while a run moves it: the run leaves the new one alone."""
+"""A topic is deleted and recreated under its name while a run moves it: the run leaves the new one alone."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def status(
             loads = None if store is None else _loads(state, store)
             found = cluster_status(state, imbalance_percentage(state, given), balance, loads)
             begun_ms = held.restart.at_ms if held.restart is not None else None
-            found = replace(found, journal=journal_state(opened, state, held), journal_begun_ms=begun_ms)
+            found = replace(found, journal=journal_state(opened, state, held), journal_recreated_ms=begun_ms)
             return replace(found.with_ledgers(held.runs, held.set_by_hand), drains=held.drains)
 
         if watch:

@@ -95,7 +95,7 @@ def document(status: ClusterStatus) -> documents.Status:
         drains=None if status.drains is None else [documents.Drain.of(d) for d in status.drains],
         journal=documents.JournalFate(
             state=status.journal,
-            begun_at=None if status.journal_begun_ms is None else moment(status.journal_begun_ms),
+            recreated_at=None if status.journal_recreated_ms is None else moment(status.journal_recreated_ms),
         ),
         gaps=[
             documents.Gap(subject=g.subject, broker=g.broker, missing=g.missing, detail=g.reason) for g in status.gaps
@@ -288,14 +288,14 @@ def _cross_rack(status: ClusterStatus) -> Iterator[Cell]:
 
 def _lost_journal(status: ClusterStatus) -> str:
     """What is not known any more, and what to do about it."""
-    if status.journal_begun_ms is None:
+    if status.journal_recreated_ms is None:
         what = "Ballast's journal was deleted"
     else:
-        what = f"Ballast's journal was deleted, and an empty one was begun at {human_moment(status.journal_begun_ms)}"
+        what = f"Ballast's journal was deleted, and recreated empty at {human_moment(status.journal_recreated_ms)}"
     throttles = [t for t in status.throttles if not (t.in_ledger or t.set_by_hand or t.intended_by_user)]
     found = [f"{len(s):,} {name}{_s(s)}" for s, name in ((throttles, "throttle setting"), (status.moving, "move")) if s]
     stands = f" There are, and may be of such a run: {', '.join(found)}." if found else ""
-    look = "ballast throttles" if status.journal_begun_ms is None else "ballast throttles --clean"
+    look = "ballast throttles" if status.journal_recreated_ms is None else "ballast throttles --clean"
     return f"{what}: it is not known what earlier runs have set.{stands} See: {look}"
 
 
