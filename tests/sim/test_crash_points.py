@@ -39,7 +39,7 @@ CALLS = {
     EffectKind.SUBMIT: "alter_reassignments",
     EffectKind.CANCEL: "alter_reassignments",
     EffectKind.RESTORE: "alter_reassignments",
-    EffectKind.PLACE: "alter_log_dirs",
+    EffectKind.ALTER_LOG_DIRS: "alter_log_dirs",
     EffectKind.ELECT: "elect_leaders",
 }
 

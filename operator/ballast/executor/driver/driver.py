@@ -383,7 +383,7 @@ class Driver:
                     else {}
                 )
                 return Performed(effect, {**outcomes, **known})
-            case EffectKind.PLACE:
+            case EffectKind.ALTER_LOG_DIRS:
                 self._write_and_check()
                 placed = self._cluster.alter_log_dirs(effect.log_dirs)
                 return Performed(effect, first_failures(placed))

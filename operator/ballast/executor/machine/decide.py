@@ -156,7 +156,7 @@ def submit_throttled(run: Run, now: Now) -> Step:
     submitted = [m for m in changed.values() if isinstance(m.stage, Submitted)]
     effects = [*preset(submitted), *submit(run, submitted)]
     if places:
-        effects.insert(0, Effect(EffectKind.PLACE, log_dirs=places))
+        effects.insert(0, Effect(EffectKind.ALTER_LOG_DIRS, log_dirs=places))
     return run, tuple(effects)
 
 
@@ -177,7 +177,7 @@ def _place(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
             case Relocating() | Moved(in_log_dirs=False):
                 changed[name] = _direct(run, m, picture, now, places)
     if places:
-        effects.append(Effect(EffectKind.PLACE, log_dirs=places))
+        effects.append(Effect(EffectKind.ALTER_LOG_DIRS, log_dirs=places))
     return with_moves(run, changed)
 
 

@@ -216,7 +216,7 @@ def _answer(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now) 
             return move_to(m, on, now, note("cancel-refused", answer=outcome))
         case EffectKind.RESTORE, Restoring():
             return replace(m, note=note("order-refused", answer=outcome))
-        case EffectKind.PLACE, Relocating():
+        case EffectKind.ALTER_LOG_DIRS, Relocating():
             return move_to(m, Failed("log-dir"), now, said) if hopeless else replace(m, note=said)
     return m
 

@@ -50,7 +50,7 @@ class EffectKind(StrEnum):
     """AlterPartitionReassignments that cancels."""
     RESTORE = "restore"
     """Put the old order back after a cancel; copies nothing."""
-    PLACE = "place"
+    ALTER_LOG_DIRS = "alter_log_dirs"
     """AlterReplicaLogDirs."""
     ELECT = "elect"
     """ElectLeaders."""
@@ -67,7 +67,7 @@ class Effect:
     desired: DesiredThrottles = field(default_factory=dict)
     """THROTTLE, UNTHROTTLE: everything that is to stand afterwards."""
     log_dirs: Mapping[tuple[TopicPartition, int], str] = field(default_factory=dict)
-    """PLACE: the dir for each (partition, broker)."""
+    """ALTER_LOG_DIRS: the dir for each (partition, broker)."""
     names: tuple[TopicPartition, ...] = ()
     """ELECT."""
     unclean: bool = False
@@ -84,7 +84,7 @@ TRANSITIONS: Final[Mapping[tuple[type[Stage], type[Stage]], EffectKind | None]] 
     (Throttled, Planned): None,
     (Throttled, Submitted): EffectKind.SUBMIT,
     (Throttled, Moving): None,
-    (Throttled, Relocating): EffectKind.PLACE,
+    (Throttled, Relocating): EffectKind.ALTER_LOG_DIRS,
     (Throttled, RolledBack): None,
     (Throttled, Failed): None,
     (Submitted, Planned): None,
@@ -103,7 +103,7 @@ TRANSITIONS: Final[Mapping[tuple[type[Stage], type[Stage]], EffectKind | None]] 
     (Stalled, Cancelling): EffectKind.CANCEL,
     (Stalled, RolledBack): None,
     (Stalled, Failed): None,
-    (Moved, Relocating): EffectKind.PLACE,
+    (Moved, Relocating): EffectKind.ALTER_LOG_DIRS,
     (Moved, Unthrottled): EffectKind.UNTHROTTLE,
     (Moved, Verified): None,
     (Moved, Failed): None,

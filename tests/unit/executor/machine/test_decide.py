@@ -259,7 +259,7 @@ def test_a_replica_is_ordered_to_its_log_dir_until_it_is_there(
     )
     m = run.moves[name(0)]
     assert type(m.stage) is expected
-    orders = of_kind(effects, EffectKind.PLACE)
+    orders = of_kind(effects, EffectKind.ALTER_LOG_DIRS)
     assert [dict(e.log_dirs) for e in orders] == ([{(name(0), 1): THERE}] if asks else [])
     assert m.attempts == attempts + asks
     if asks:
@@ -274,7 +274,7 @@ def test_a_down_broker_s_log_dir_is_waited_for_without_a_reading() -> None:
     """Nothing would be read of it; one that lives is read first."""
     for alive, expected in (((2, 3), Relocating), ((1, 2, 3), Moved)):
         run, effects = decide(run_of(moves(Moved(), move=STAYS), applied={}), seen((1, 2), alive=alive), NOW)
-        assert (type(stages(run)[0]), of_kind(effects, EffectKind.PLACE)) == (expected, [])
+        assert (type(stages(run)[0]), of_kind(effects, EffectKind.ALTER_LOG_DIRS)) == (expected, [])
 
 
 def test_one_order_covers_every_replica_that_is_not_in_its_log_dir() -> None:
@@ -289,7 +289,7 @@ def test_one_order_covers_every_replica_that_is_not_in_its_log_dir() -> None:
         2: BrokerLogs((), {name(n): (ReplicaLog(THERE if n == 2 else HERE, 10, 0),) for n in range(4)}),
     }
     run, effects = decide(run_of(of), seen(*[(1, 2)] * 4, logs=logs), NOW)
-    (order,) = of_kind(effects, EffectKind.PLACE)
+    (order,) = of_kind(effects, EffectKind.ALTER_LOG_DIRS)
     assert order.log_dirs == {(name(2), 1): THERE, (name(3), 1): THERE, (name(3), 2): THERE}
     assert [type(s) for s in stages(run)] == [Verified, Relocating, Relocating, Relocating]
 
@@ -303,7 +303,7 @@ def test_a_run_that_is_cancelled_orders_no_replica_to_another_log_dir() -> None:
     run, effects = decide(run_of(of, phase=Phase.CANCELLING), seen((1, 2), (1, 2), logs=logs), NOW)
     assert stages(run)[0] == Failed("log-dir")
     assert (run.moves[name(0)].note, run.moves[name(0)].since_ms) == (note("log-dirs-cancelled"), NOW.ms)
-    assert [dict(e.log_dirs) for e in of_kind(effects, EffectKind.PLACE)] == [{(name(1), 1): HERE}]
+    assert [dict(e.log_dirs) for e in of_kind(effects, EffectKind.ALTER_LOG_DIRS)] == [{(name(1), 1): HERE}]
 
 
 def test_a_copy_between_log_dirs_that_stood_still_is_stopped() -> None:
@@ -314,7 +314,7 @@ def test_a_copy_between_log_dirs_that_stood_still_is_stopped() -> None:
     run, effects = decide(run_of(moves(stood, stands, move=STAYS), policy), seen((1, 2), (1, 2), logs=logs), NOW)
     found = stages(run)
     assert [isinstance(s, Relocating) and s.given_up for s in found] == [True, False]
-    assert [dict(e.log_dirs) for e in of_kind(effects, EffectKind.PLACE)] == [{(name(0), 1): HERE}]
+    assert [dict(e.log_dirs) for e in of_kind(effects, EffectKind.ALTER_LOG_DIRS)] == [{(name(0), 1): HERE}]
 
 
 @pytest.mark.parametrize("given_up", [False, True])
@@ -437,14 +437,14 @@ def test_moves_are_submitted_once_their_own_lists_stand() -> None:
     assert [type(s) for s in stages(run)] == [Submitted, Relocating, Submitted]
     assert [(m.attempts, m.note, m.entered_s) for m in run.moves.values()] == [(2, None, NOW.s)] * 3
     assert [(e.kind, dict(e.log_dirs or e.targets)) for e in effects] == [
-        (EffectKind.PLACE, {(name(1), 2): THERE}),
-        (EffectKind.PLACE, {(other.name, 3): THERE}),
+        (EffectKind.ALTER_LOG_DIRS, {(name(1), 2): THERE}),
+        (EffectKind.ALTER_LOG_DIRS, {(other.name, 3): THERE}),
         (EffectKind.SUBMIT, {name(0): (3, 2), other.name: (3, 2)}),
     ]
     lacking = {s: v for s, v in standing.items() if s.name != "u"}
     half, effects = submit_throttled(run_of(of, policy, applied=lacking), NOW)
     assert [type(s) for s in stages(half)] == [Submitted, Relocating, Throttled]
-    assert [e.kind for e in effects] == [EffectKind.PLACE, EffectKind.SUBMIT]
+    assert [e.kind for e in effects] == [EffectKind.ALTER_LOG_DIRS, EffectKind.SUBMIT]
     assert submit_throttled(run_of(moves(Throttled()), policy, applied=None), NOW)[1] == ()
 
 

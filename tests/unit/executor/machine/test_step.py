@@ -163,7 +163,7 @@ def test_what_trying_again_does_not_cure_ends_a_move(code: str) -> None:
         note("answer", answer=no(code)),
         NOW.s,
     )
-    misplaced = answered(EffectKind.PLACE, Relocating(), no(code))
+    misplaced = answered(EffectKind.ALTER_LOG_DIRS, Relocating(), no(code))
     assert (misplaced.stage, misplaced.note) == (Failed("log-dir"), note("answer", answer=no(code)))
     kept = answered(EffectKind.CANCEL, Cancelling((2, 1), raced=True), no(code))
     assert kept.stage == Moving(1_000.0, 1_000.0, 10, replicas_after_cancel=(2, 1), raced=True, cancel_at_s=1_300.0)
@@ -186,7 +186,7 @@ def test_a_submission_that_is_refused(code: str, stage: Stage, *, unconfirmed: b
     assert (m.stage, m.unconfirmed, m.note) == (stage, unconfirmed, note("answer", answer=no(code)))
 
 
-@pytest.mark.parametrize("kind", [EffectKind.SUBMIT, EffectKind.CANCEL, EffectKind.RESTORE, EffectKind.PLACE])
+@pytest.mark.parametrize("kind", [EffectKind.SUBMIT, EffectKind.CANCEL, EffectKind.RESTORE, EffectKind.ALTER_LOG_DIRS])
 @pytest.mark.parametrize(
     "code", ["INVALID_REQUEST", "UNKNOWN_TOPIC_OR_PARTITION", "CHANGED_MEANWHILE", "REQUEST_TIMED_OUT"]
 )
@@ -200,7 +200,7 @@ def test_an_answer_to_what_is_no_longer_waited_for_changes_nothing(kind: EffectK
 def test_a_cancel_that_is_answered_with_yes_is_known_to_be() -> None:
     """Its stage goes on; an answer for a partition that is not the run's changes nothing."""
     assert answered(EffectKind.CANCEL, Cancelling((2, 1)), OK).stage == Cancelling((2, 1), acknowledged=True)
-    for kind in (EffectKind.SUBMIT, EffectKind.PLACE, EffectKind.RESTORE):
+    for kind in (EffectKind.SUBMIT, EffectKind.ALTER_LOG_DIRS, EffectKind.RESTORE):
         assert answered(kind, Cancelling((2, 1)), OK).stage == Cancelling((2, 1))
     run = run_of((MOVE, Cancelling()), (MOVE, Cancelling()), (MOVE, Cancelling()))
     answers = {name(9): OK, name(8): no("X"), name(0): no("REQUEST_TIMED_OUT"), name(1): OK}
@@ -226,7 +226,7 @@ def test_an_old_order_that_is_refused_stays_wanted() -> None:
 @pytest.mark.parametrize(("attempts", "code", "ended"), [(3, "X", False), (4, "X", True), (0, "X", False)])
 def test_a_log_dir_is_given_up_with_the_last_attempt(attempts: int, code: str, *, ended: bool) -> None:
     """Before it, the answer is noted."""
-    m = answered(EffectKind.PLACE, Relocating(retry_at_s=7.0), no(code), attempts=attempts)
+    m = answered(EffectKind.ALTER_LOG_DIRS, Relocating(retry_at_s=7.0), no(code), attempts=attempts)
     assert m.stage == (Failed("log-dir") if ended else Relocating(retry_at_s=7.0))
     assert m.note == note("answer", answer=no(code))
 

@@ -185,7 +185,7 @@ def test_after_any_other_error_a_move_may_have_begun(attempts: int) -> None:
 )
 def test_a_log_dir_that_does_not_take_a_replica_ends_its_move(code: str, attempts: int, stage: Stage) -> None:
     """At once where asking again does not help, else with the last attempt."""
-    effect = Effect(EffectKind.PLACE, log_dirs={(NAME, 3): "/data/1"})
+    effect = Effect(EffectKind.ALTER_LOG_DIRS, log_dirs={(NAME, 3): "/data/1"})
     answer = Performed(effect, {NAME: Outcome(ok=False, code=code)})
     m = step(moving(Relocating(), attempts=attempts), answer, NOW)[0].moves[NAME]
     assert (m.stage, m.detail) == (stage, code)
@@ -244,7 +244,7 @@ def test_a_run_that_is_paused_waits_without_a_reason_of_its_own() -> None:
     ("stage", "effect"),
     [
         (Cancelling(), Effect(EffectKind.CANCEL, targets={NAME: None})),
-        (Relocating(), Effect(EffectKind.PLACE, log_dirs={(NAME, 3): "/data/1"})),
+        (Relocating(), Effect(EffectKind.ALTER_LOG_DIRS, log_dirs={(NAME, 3): "/data/1"})),
     ],
 )
 def test_after_any_other_silence_the_next_look_decides(stage: Stage, effect: Effect) -> None:

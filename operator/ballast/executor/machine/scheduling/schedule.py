@@ -304,7 +304,7 @@ def preset(moves: Iterable[MoveRun]) -> list[Effect]:
         for broker, path in zip(m.move.new, m.move.log_dirs or (), strict=False)
         if path != "any" and broker in m.move.adding
     }
-    return [Effect(EffectKind.PLACE, log_dirs=wanted)] if wanted else []
+    return [Effect(EffectKind.ALTER_LOG_DIRS, log_dirs=wanted)] if wanted else []
 
 
 def refuse_out_of_turn(

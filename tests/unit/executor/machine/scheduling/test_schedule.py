@@ -173,7 +173,7 @@ def test_log_dirs_are_told_before_the_submission_and_counts_apart() -> None:
     more, fewer = move(3, (1, 2), (1, 2, 4)), move(4, (5, 6), (5,))
     run = run_of(waiting(more, *dirs, fewer), replace(PLAIN, submit_chunk=2))
     _, effects = started(run)
-    assert effects[0] == Effect(EffectKind.PLACE, log_dirs={(dirs[0].name, 3): "/d", (dirs[1].name, 6): "/d"})
+    assert effects[0] == Effect(EffectKind.ALTER_LOG_DIRS, log_dirs={(dirs[0].name, 3): "/d", (dirs[1].name, 6): "/d"})
     sent = [(sorted(n.partition for n in e.targets), e.allow_replication_factor_change) for e in effects[1:]]
     assert [len(names) for names, _ in sent] == [2, 1, 2]
     assert sorted(n for names, other in sent if not other for n in names) == [0, 1, 2]
