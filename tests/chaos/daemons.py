@@ -49,7 +49,7 @@ class Daemons:
     module: str = MODULE
     """What Python runs as Ballast."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    living: dict[str, Daemon] = field(default_factory=dict)
+    live: dict[str, Daemon] = field(default_factory=dict)
     lives: list[Daemon] = field(default_factory=list)
     frozen: set[str] = field(default_factory=set)
     expected: dict[str, str] = field(default_factory=dict)
@@ -66,19 +66,19 @@ class Daemons:
             name, folder, self.sandbox.bootstrap_server, SETTINGS,
             client=self.client, zookeeper=self.sandbox.zookeeper, environment={CLOCK: str(clock), **self.environment}, module=self.module,
         )  # fmt: skip
-        self.living[who] = daemon
+        self.live[who] = daemon
         self.lives.append(daemon)
         return daemon
 
     def kill(self, who: str) -> None:
         """``kill -9``."""
-        daemon = self.living.pop(who)
+        daemon = self.live.pop(who)
         self.expected[daemon.name] = "killed"
         daemon.kill()
 
     def stop(self, who: str) -> list[Violation]:
         """SIGTERM; what was wrong with its end."""
-        daemon = self.living.pop(who)
+        daemon = self.live.pop(who)
         self.expected[daemon.name] = "stopped"
         try:
             code = daemon.stop()
@@ -93,12 +93,12 @@ class Daemons:
     def freeze(self, who: str) -> None:
         """SIGSTOP."""
         self.frozen.add(who)
-        self.living[who].process.send_signal(signal.SIGSTOP)
+        self.live[who].process.send_signal(signal.SIGSTOP)
 
     def wake(self, who: str) -> None:
         """SIGCONT."""
         self.frozen.discard(who)
-        self.living[who].process.send_signal(signal.SIGCONT)
+        self.live[who].process.send_signal(signal.SIGCONT)
 
     def step_clock(self, who: str, seconds: float) -> None:
         """From now on this daemon's wall clock is so far off."""
@@ -123,11 +123,11 @@ class Daemons:
 
     def leaders(self) -> list[Daemon]:
         """Those that say that they act."""
-        return [d for who, d in self.living.items() if who not in self.frozen and d.role == "active"]
+        return [d for who, d in self.live.items() if who not in self.frozen and d.role == "active"]
 
     def close(self) -> None:
         """End everybody."""
-        for who in list(self.living):
+        for who in list(self.live):
             self.kill(who)
 
 

@@ -171,7 +171,7 @@ class Faults:
 
     def ballast_cut_off(self, step: Step) -> Heal:
         """The process lives, and reaches no node of the cluster."""
-        name = self.daemons.living[step.target].name
+        name = self.daemons.live[step.target].name
         self.sandbox.cut_off(name)
         return lambda: self.sandbox.rejoin(name)
 

@@ -253,10 +253,10 @@ class Nemesis:
         for who in BALLASTS:
             self.daemons.begin(who)
         self._watch()
-        until("a leader and a standby", self._has_roles, list(self.daemons.living.values()), BEGINS_WITHIN_S)
+        until("a leader and a standby", self._has_roles, list(self.daemons.live.values()), BEGINS_WITHIN_S)
 
     def _has_roles(self) -> bool:
-        roles = sorted(d.role for d in self.daemons.living.values())
+        roles = sorted(d.role for d in self.daemons.live.values())
         return roles == ["active", "standby"] and self.faults.journal_watched.is_set()
 
     def _watch(self) -> None:

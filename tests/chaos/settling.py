@@ -55,7 +55,7 @@ class Settling:
         """Each in turn; ``Violated`` says what did not come about."""
         self._deeds()
         for who in ("a", "b"):
-            if who not in self.daemons.living:
+            if who not in self.daemons.live:
                 self.daemons.begin(who)
         self._until(Judge.WHOLE, "every replica in sync and nothing moving", self._is_whole, WHOLE_WITHIN_S)
         self._until(
@@ -135,7 +135,7 @@ class Settling:
         """What the one that acts has still to do, in its own words."""
         leaders = self.daemons.leaders()
         if len(leaders) != 1:
-            return f"{len(leaders)} daemons act: {[(d.name, d.role) for d in self.daemons.living.values()]}"
+            return f"{len(leaders)} daemons act: {[(d.name, d.role) for d in self.daemons.live.values()]}"
         status = leaders[0].status
         if run := status.get("run"):
             return f"run {run['id']} ({run['intent']}) goes on: {run['detail']}"

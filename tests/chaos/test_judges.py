@@ -144,7 +144,7 @@ def daemons_with(**run: Any) -> Any:
         "bytesLeft": 9,
     }
     daemon = SimpleNamespace(name="ballast-a-1", status={"run": {**shown, **run}})
-    return SimpleNamespace(living={"a": daemon})
+    return SimpleNamespace(live={"a": daemon})
 
 
 @pytest.mark.parametrize(("sentence", "found"), [("Looking", 1), (None, 1), ("Waiting for broker 3.", 0)])

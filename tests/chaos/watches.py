@@ -130,7 +130,7 @@ class Runs:
 
     def look(self) -> None:
         """Once."""
-        for daemon in list(self.daemons.living.values()):
+        for daemon in list(self.daemons.live.values()):
             self._judge(daemon)
 
     def _judge(self, daemon: Daemon) -> None:

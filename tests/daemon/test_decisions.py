@@ -226,7 +226,7 @@ def test_a_standby_does_nothing_and_takes_over_when_the_leader_is_gone(
 
 
 def test_a_down_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: SimClock) -> None:
-    """Within the grace nothing is moved; after it every replica has a living home and no throttle is left."""
+    """Within the grace nothing is moved; after it every replica has a live home and no throttle is left."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
     cluster.world.add_broker(SimBroker(id=4, rack="a"))

@@ -103,7 +103,7 @@ class Day:
         }
 
     def filled_replicas(self) -> list[int]:
-        """How many replicas with data each living broker holds: empty ones weigh next to nothing."""
+        """How many replicas with data each live broker holds: empty ones weigh next to nothing."""
         state = self.cluster.snapshot(log_dirs=False, configs=False)
         rows = [state.index[TopicPartition("orders", p)] for p in range(PARTITIONS)]
         return [sum(broker in state.replicas(row) for row in rows) for broker in sorted(state.alive)]

@@ -94,7 +94,7 @@ def test_a_run_strengthens_the_journal_first_and_moves_it_last(at: Scene) -> Non
 def test_brokers_that_held_the_journal_are_evacuated_with_a_file(at: Scene, five: Sandbox) -> None:
     """Two of its three brokers die: the cluster's journal cannot be written and says why; with a file the way out is open.
 
-    Afterwards the journal is whole on living brokers, and the cluster's own lock works as before.
+    Afterwards the journal is whole on live brokers, and the cluster's own lock works as before.
     """
     topic = "needed"
     at.topic(topic, {0: (1, 5), 1: (2, 3)}, mib=1)

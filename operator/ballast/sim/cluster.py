@@ -74,15 +74,15 @@ class SimCluster:
         # Before the log dirs are read, which takes time in which a topic may be deleted.
         topics = tuple(self._topic(name) for name in sorted({tp.topic for tp in shown}))
         known = list(world.brokers.values())
-        living = [b for b in known if b.registered]
-        logs = self.log_dirs([b.id for b in living]) if log_dirs else {}
-        resources = [ConfigResource("broker", str(b.id)) for b in living]
+        live = [b for b in known if b.registered]
+        logs = self.log_dirs([b.id for b in live]) if log_dirs else {}
+        resources = [ConfigResource("broker", str(b.id)) for b in live]
         broker_configs = self.configs(resources) if configs else {}
         return build(
             "sim",
             tuple(
                 replace(
-                    self._broker(b, logs, controller=b in living[:1]),
+                    self._broker(b, logs, controller=b in live[:1]),
                     reachable=not (log_dirs and b.registered) or b.id in logs,
                 )
                 for b in known

@@ -148,11 +148,11 @@ class SimController:
     def _elect_unclean(self, partition: SimPartition) -> Outcome:
         if partition.led:
             return OK
-        living = [b for b in partition.replicas if self._serves(partition, b)]
-        if not living:
+        live = [b for b in partition.replicas if self._serves(partition, b)]
+        if not live:
             return Outcome(False, "ELIGIBLE_LEADERS_NOT_AVAILABLE")
-        partition.isr = [living[0]]
-        self._lead(partition, living[0])
+        partition.isr = [live[0]]
+        self._lead(partition, live[0])
         self._changed(partition)
         return OK
 

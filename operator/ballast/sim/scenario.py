@@ -126,12 +126,12 @@ class Scenario:
             raise s.fail("a topic has one name.")
         allowed = set(brokers(s.keys["on"], s)) if "on" in s.keys else set(self.world.brokers)
         count, factor = s.count("partitions"), s.count("rf", 3)
-        living = [b for b in self.world.brokers.values() if b.id in allowed]
-        if factor > len(living):
+        live = [b for b in self.world.brokers.values() if b.id in allowed]
+        if factor > len(live):
             raise s.fail(f"{factor} replicas need as many brokers.")
         self.world.add_topic(
             s.words[0],
-            place_kraft(living, count, factor, JavaRandom(self.seed)),
+            place_kraft(live, count, factor, JavaRandom(self.seed)),
             size_bytes=s.number("size", 0.0),
             inbound_bytes_per_s=s.number("in", 0.0),
             configs={"min.insync.replicas": str(s.count("min_isr", max(factor - 1, 1)))},

@@ -85,17 +85,17 @@ def bound_s(plan: Plan, world: SimWorld, policy: ExecutionPolicy) -> float:
 
 
 def _fullest(_: ClaimOutcome, world: SimWorld) -> float:
-    """The fullest living broker's bytes over the mean."""
+    """The fullest live broker's bytes over the mean."""
     used = [sum(world.used_bytes(b.id, i) for i in range(len(b.dir_bytes))) for b in world.brokers.values() if b.up]
     return max(used) * len(used) / sum(used) if sum(used) else 1.0
 
 
 def _most_led(_: ClaimOutcome, world: SimWorld) -> float:
-    """The most leaders on a living broker over the mean."""
+    """The most leaders on a live broker over the mean."""
     led = Counter(p.leader for p in world.partitions() if p.led)
-    living = [b.id for b in world.brokers.values() if b.up]
+    live = [b.id for b in world.brokers.values() if b.up]
     total = sum(led.values())
-    return max(led[b] for b in living) * len(living) / total if total else 1.0
+    return max(led[b] for b in live) * len(live) / total if total else 1.0
 
 
 CLAIMS: Final[Mapping[str, Callable[[ClaimOutcome, SimWorld], float | str | bool]]] = {
@@ -113,4 +113,4 @@ CLAIMS: Final[Mapping[str, Callable[[ClaimOutcome, SimWorld], float | str | bool
     "throttles_unchanged": lambda o, w: throttles(w) == o.throttles_before,
     "steady": lambda o, _: o.plan_now_is_empty,
 }
-"""``fullest`` and ``most_led`` are the worst living broker over the mean; 1 is balanced."""
+"""``fullest`` and ``most_led`` are the worst live broker over the mean; 1 is balanced."""

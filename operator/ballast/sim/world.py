@@ -87,13 +87,13 @@ class SimWorld:
     ) -> None:
         """Grow a topic; metadata knows of it after ``lag_s``."""
         for number, replicas in sorted(assignment.items()):
-            living = [b for b in replicas if self.brokers[b].registered] or list(replicas[:1])
+            live = [b for b in replicas if self.brokers[b].registered] or list(replicas[:1])
             partition = SimPartition(
                 topic=name,
                 number=number,
                 replicas=list(replicas),
-                isr=living,
-                leader=living[0] if self.brokers[living[0]].registered else -1,
+                isr=live,
+                leader=live[0] if self.brokers[live[0]].registered else -1,
                 copies={
                     b: Copy(log_dir=number % len(self.brokers[b].dir_bytes), end_bytes=size_bytes) for b in replicas
                 },

@@ -41,7 +41,7 @@ def as_json(status: ClusterStatus) -> dict[str, Any]:
 
 
 def broker(number: int, **fields: object) -> Broker:
-    """A living broker with a disk of 100 GiB, 60 of them used."""
+    """A live broker with a disk of 100 GiB, 60 of them used."""
     given: dict[str, object] = {"rack": f"r{number}", "host": f"b{number}", "port": 9092, "log_dirs": DIRS}
     return Broker(number, log_dirs_known=True, **(given | fields))  # type: ignore[arg-type]
 

@@ -17,7 +17,7 @@ TRANSACTIONAL_ID: Final = "ballast-journal"
 FILE_HINT: Final = "If the cluster cannot hold a journal now, keep one in a file (--journal file:PATH; of a daemon: journal.file), and that file safe."
 REPLICAS_DOWN_HINT: Final = (
     "Start one of them and try again. If they are gone for good, evacuate them with --journal file:PATH: that moves the "
-    "journal's own partitions to living brokers as well."
+    "journal's own partitions to live brokers as well."
 )
 LOGIN_HINT: Final = (
     "Check user name, password, sasl.mechanism and the certificates in the client properties (--command-config)."

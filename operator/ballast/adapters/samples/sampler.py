@@ -52,7 +52,7 @@ class SampleReport:
     missing: tuple[str, ...] = ()
     """What was wanted from outside the protocol and is a gap in this sample, one sentence each."""
     bytes_in_per_s: float | None = None
-    """From producers to all living brokers as these measured it; None where no metrics of theirs told it of each."""
+    """From producers to all live brokers as these measured it; None where no metrics of theirs told it of each."""
 
 
 def take(

@@ -90,7 +90,7 @@ class ZooKeeperWrites:
             return {}
         lists = self._zookeeper.assignments({name.topic for name in targets})
         moving = self._zookeeper.moving()
-        living = self._zookeeper.broker_ids()
+        live = self._zookeeper.broker_ids()
         refused = {}
         for name, target in targets.items():
             has = lists.get(name)
@@ -99,7 +99,7 @@ class ZooKeeperWrites:
                 continue
             # While it moves, its list is a union, and its target's length is the count that will stand.
             count = len(moving.get(name, has))
-            problem = _problem(target, has, living)
+            problem = _problem(target, has, live)
             if problem is not None:
                 refused[name] = Outcome(False, "INVALID_REPLICA_ASSIGNMENT", problem)
             elif count != len(target) and not allow_replication_factor_change:
@@ -209,7 +209,7 @@ def _leader(states: Mapping[TopicPartition, LeaderAndIsr], name: TopicPartition)
     return None if state is None else state.leader
 
 
-def _problem(target: tuple[int, ...], has: tuple[int, ...], living: frozenset[int]) -> str | None:
+def _problem(target: tuple[int, ...], has: tuple[int, ...], live: frozenset[int]) -> str | None:
     """What is wrong with a replica list, in the words of the controllers that check it."""
     prefix = "The manual partition assignment includes"
     if not target:
@@ -217,7 +217,7 @@ def _problem(target: tuple[int, ...], has: tuple[int, ...], living: frozenset[in
     doubled = [b for b in target if target.count(b) > 1]
     if doubled:
         return f"{prefix} the broker {doubled[0]} more than once."
-    unknown = [b for b in target if b not in living and b not in has]
+    unknown = [b for b in target if b not in live and b not in has]
     if unknown:
         return f"{prefix} broker {unknown[0]}, but no such broker is alive."
     return None

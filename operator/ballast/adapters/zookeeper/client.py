@@ -96,7 +96,7 @@ class ZooKeeper:
         return str(node["id"])
 
     def registrations(self) -> dict[int, Any]:
-        """What each living broker has written of itself; raises ``UsageError`` where no cluster has its znodes."""
+        """What each live broker has written of itself; raises ``UsageError`` where no cluster has its znodes."""
         self.cluster_id()
         names = sorted(self.broker_ids())
         raws = self._get_many([f"{BROKER_IDS}/{name}" for name in names])

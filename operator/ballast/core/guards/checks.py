@@ -94,7 +94,7 @@ def rooms(state: ClusterState, incoming: Mapping[Place, int], reserve_share: flo
 
 
 def unknown_rooms(state: ClusterState) -> frozenset[int]:
-    """Living brokers whose free space is unknown, in a cluster whose brokers tell it (Kafka 3.3 and newer).
+    """Live brokers whose free space is unknown, in a cluster whose brokers tell it (Kafka 3.3 and newer).
 
     One that did not answer, or whose every log dir has failed.  Where no broker tells, a plan goes by stated capacities.
     """

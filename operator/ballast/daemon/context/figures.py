@@ -121,7 +121,7 @@ class Figures:
 
     @property
     def racks(self) -> int:
-        """Racks that living brokers name."""
+        """Racks that live brokers name."""
         return len({b.rack for b in self.brokers if b.alive and b.rack is not None})
 
     @property

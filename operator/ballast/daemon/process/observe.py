@@ -65,7 +65,7 @@ class Observer:
             if not full and self._shows_new_own_topic(state):
                 full, state = True, self.cluster.snapshot(log_dirs=True, configs=True, patient=False)
             if not state.alive:
-                raise Unavailable("The cluster answered and named no living broker.")
+                raise Unavailable("The cluster answered and named no live broker.")
         except BallastError as failure:
             self._lose(failure)
             raise

@@ -156,7 +156,7 @@ def test_what_fails_is_a_gap_and_the_next_minute_is_sampled(
 
 
 def test_a_report_has_the_bytes_in_that_brokers_measured() -> None:
-    """From each living broker; without metrics of theirs none are known."""
+    """From each live broker; without metrics of theirs none are known."""
     now = state()
     told = ExternalLoad({b: BrokerFigures(bytes_in=2.5) for b in now.alive}, {})
     reader: Any = Reader()

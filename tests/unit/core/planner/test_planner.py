@@ -53,11 +53,11 @@ def intents(draw: st.DrawFn, state: ClusterState) -> Intent:
     alive = sorted(state.alive)
     ids = [b.id for b in state.brokers]
     some = frozenset(draw(st.sets(st.sampled_from(ids), min_size=1, max_size=2)))
-    living = frozenset(draw(st.sets(st.sampled_from(alive), min_size=1, max_size=2)))
+    live = frozenset(draw(st.sets(st.sampled_from(alive), min_size=1, max_size=2)))
     old, new = draw(st.sampled_from(ids)), draw(st.sampled_from(alive))
     choices: list[Intent] = [
         Balance(), Balance(selection=Selection(topics="t0")), Leaders(), Racks(), Demote(brokers=some),
-        Decommission(brokers=some), Evacuate(brokers=some), Expand(brokers=living),
+        Decommission(brokers=some), Evacuate(brokers=some), Expand(brokers=live),
         ChangeReplicationFactor(to=draw(st.integers(1, 4)), selection=Selection(topics="t0")),
     ]  # fmt: skip
     if old != new:

@@ -346,11 +346,11 @@ def test_whatever_is_asked_racks_are_kept(data: st.DataObject) -> None:
     )
     selection = data.draw(st.sampled_from([Selection(), Selection(exclude_brokers="2"), Selection(topics="t0")]))
     named = data.draw(st.frozensets(st.sampled_from(ids), min_size=1, max_size=2))
-    living = data.draw(st.frozensets(st.sampled_from(sorted(state.alive)), min_size=1, max_size=2))
+    live = data.draw(st.frozensets(st.sampled_from(sorted(state.alive)), min_size=1, max_size=2))
     intents: list[Intent] = [
-        Balance(selection=selection), Balance(), Racks(selection=selection), Expand(brokers=living, selection=selection),
+        Balance(selection=selection), Balance(), Racks(selection=selection), Expand(brokers=live, selection=selection),
         Decommission(brokers=named), Evacuate(brokers=named, keep_racks=data.draw(st.booleans())),
-        ChangeReplicationFactor(to=data.draw(st.integers(2, 5))), ReplaceBroker(old=min(set(ids) - living), new=max(living)),
+        ChangeReplicationFactor(to=data.draw(st.integers(2, 5))), ReplaceBroker(old=min(set(ids) - live), new=max(live)),
     ]  # fmt: skip
     intent = data.draw(st.sampled_from(intents))
     made = plan(state, intent, policy=policy)

@@ -72,13 +72,13 @@ def rules(draw: st.DrawFn) -> tuple[TopicRule, ...]:
 def intents(draw: st.DrawFn, state: ClusterState) -> Intent:
     """Any intent but ``replace``, whose newcomer is rarely allowed."""
     some = frozenset(draw(st.sets(st.sampled_from([b.id for b in state.brokers]), min_size=1, max_size=2)))
-    living = frozenset(draw(st.sets(st.sampled_from(sorted(state.alive)), min_size=1, max_size=2)))
+    live = frozenset(draw(st.sets(st.sampled_from(sorted(state.alive)), min_size=1, max_size=2)))
     selection = draw(
         st.sampled_from([Selection(), Selection(), Selection(topics="t0"), Selection(exclude_brokers="2")])
     )
     choices: list[Intent] = [
         Balance(selection=selection), Balance(selection=selection), Leaders(selection=selection), Racks(selection=selection),
-        Expand(brokers=living, selection=selection), Decommission(brokers=some), Evacuate(brokers=some),
+        Expand(brokers=live, selection=selection), Decommission(brokers=some), Evacuate(brokers=some),
         Demote(brokers=some), ChangeReplicationFactor(to=draw(st.integers(1, 3))),
     ]  # fmt: skip
     return draw(st.sampled_from(choices))

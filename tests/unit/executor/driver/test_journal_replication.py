@@ -144,7 +144,7 @@ def picture(*, alive: tuple[int, ...], replicas: tuple[int, ...]) -> ClusterStat
 def test_where_more_replicas_go(
     alive: tuple[int, ...], replicas: tuple[int, ...], avoid: tuple[int, ...], wanted: tuple[int, ...] | None
 ) -> None:
-    """Another rack first, living brokers only, never one that the plan empties; a longer list is left alone."""
+    """Another rack first, live brokers only, never one that the plan empties; a longer list is left alone."""
     found = lacking(picture(alive=alive, replicas=replicas), avoid=avoid)
     assert found == ({} if wanted is None else {JOURNAL: wanted})
 

@@ -351,7 +351,7 @@ def test_rates_stay_between_two_moves_of_a_run_and_entries_do_not() -> None:
 
 
 def test_the_rate_between_log_dirs_is_set_where_a_move_in_flight_names_one() -> None:
-    """On every living broker of the move, whether or not replication is throttled."""
+    """On every live broker of the move, whether or not replication is throttled."""
     of = moves(Relocating(), Planned(), move=STAYS)
     of |= {name(2): MoveRun(Move("t", 2, (1,), (3,), 10), stage=Moving())}
     policy = replace(PLAIN, log_dir_throttle_bytes_per_s=7)

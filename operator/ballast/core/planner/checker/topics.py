@@ -65,8 +65,8 @@ class TopicJudge:
     def _has_no_leader_broker(self, rules: tuple[TopicRule, ...]) -> bool:
         """Is no broker alive that these rules want as a leader?"""
         if rules not in self.orphaned:
-            living = (b for b in self.brokers.values() if b.alive)
-            able = (all(r.allows(b.id) and r.allows_leader(b.id, b.rack) for r in rules) for b in living)
+            live = (b for b in self.brokers.values() if b.alive)
+            able = (all(r.allows(b.id) and r.allows_leader(b.id, b.rack) for r in rules) for b in live)
             self.orphaned[rules] = not any(able)
         return self.orphaned[rules]
 
@@ -166,7 +166,7 @@ class TopicJudge:
         return sum(self._factor(self.state.target(row), row) for row in self.rows[topic])
 
     def _factor(self, members: tuple[int, ...], row: int) -> int:
-        """Replicas that the partition is to have: no fewer than sit on living brokers that take no part."""
+        """Replicas that the partition is to have: no fewer than sit on live brokers that take no part."""
         if not isinstance(self.intent, ChangeReplicationFactor) or not self.is_open(row):
             return len(members)
         fixed = sum(self.brokers[b].alive and not self._chosen(b) for b in members)

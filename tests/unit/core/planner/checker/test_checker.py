@@ -79,11 +79,11 @@ def test_every_plan_of_the_search_passes(data: st.DataObject) -> None:
     policy = data.draw(policies(state))
     ids = [b.id for b in state.brokers]
     some = frozenset(data.draw(st.sets(st.sampled_from(ids), min_size=1, max_size=2)))
-    living = frozenset(data.draw(st.sets(st.sampled_from(sorted(state.alive)), min_size=1, max_size=2)))
+    live = frozenset(data.draw(st.sets(st.sampled_from(sorted(state.alive)), min_size=1, max_size=2)))
     selection = data.draw(st.sampled_from([Selection(), Selection(topics="t0"), Selection(exclude_brokers="2")]))
     intents: list[Intent] = [
         Balance(selection=selection), Leaders(selection=selection), Racks(selection=selection),
-        Expand(brokers=living, selection=selection), Decommission(brokers=some, selection=selection),
+        Expand(brokers=live, selection=selection), Decommission(brokers=some, selection=selection),
         Evacuate(brokers=some), Demote(brokers=some), ChangeReplicationFactor(to=data.draw(st.integers(1, 3))),
     ]  # fmt: skip
     intent = data.draw(st.sampled_from(intents))
