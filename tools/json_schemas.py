@@ -1,6 +1,7 @@
 """Writes ``docs/schemas``: the JSON Schema of every document that ``--output json`` prints or the daemon's HTTP API answers, from its type.
 
-``make schemas`` after a change of ``ballast.cli.documents`` or ``ballast.daemon.web.answers``; a test holds the files to the types.
+``make schemas`` after a change of ``ballast.cli.documents``, ``ballast.daemon.web.answers`` or what ``ballast.daemon.context`` publishes; a
+test holds the files to the types.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
+from pydantic_core import PydanticSerializationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from tests.daemon.conftest import WallClock
@@ -16,7 +17,7 @@ from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms, permissi
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.drain import Drain
 from ballast.daemon.context.health import Health
-from ballast.daemon.context.view import Board, Other, Outage, Role, SkippedRun, View
+from ballast.daemon.context.view import BalanceView, Board, Other, Outage, Role, SkippedRun, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.web import api
 from ballast.daemon.web.actions import ActionRequests
@@ -39,7 +40,7 @@ def validator(path: str) -> Draft202012Validator:
 
 def sent(answer: Answer) -> dict[str, Any]:
     """As it arrives."""
-    arrived: dict[str, Any] = json.loads(answer.model_dump_json())
+    arrived: dict[str, Any] = json.loads(answer.to_json())
     return arrived
 
 
@@ -91,7 +92,7 @@ def test_a_plan_is_blocked_by_what_blocks_its_kind_now() -> None:
     held = a_view(plans=(plan,), permissions=(permission("moves", code="unsettled", detail=settling),))
     assert api.status(held, now_ms=0, read_only="").plans[0].blocked == settling
     free = a_view(plans=(plan,), permissions=(permission("moves"),))
-    assert api.status(free, now_ms=0, read_only="").plans[0].blocked is None
+    assert sent(api.status(free, now_ms=0, read_only=""))["plans"][0]["blocked"] is None
 
 
 def test_every_address_is_described() -> None:
@@ -124,6 +125,21 @@ def test_the_description_is_strict() -> None:
     for answer in wrong:
         with pytest.raises(ValidationError):
             validator("status").validate(answer)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"balance": BalanceView(verdict="riddle")},
+        {"outage": Outage(code="riddle", detail="", since_ms=0)},
+        {"drains": (3,)},
+        {"figures": replace(figures(), reassigning="many")},  # type: ignore[arg-type]
+    ],
+)
+def test_an_answer_that_is_not_as_its_type_says_is_not_sent(wrong: dict[str, Any]) -> None:
+    """Building a view checks nothing, since the loop does it all the time: writing it does."""
+    with pytest.raises(PydanticSerializationError):
+        api.status(a_view(**wrong), now_ms=0, read_only="").to_json()
 
 
 def test_an_answer_is_a_document() -> None:

@@ -209,7 +209,7 @@ def test_an_approved_drain_does_not_wait_for_the_cool_down_of_an_earlier_balance
     assert leader.parts.permissions.of(ActionKind.MOVES).code == "cooling-down"
     assert ask(leader, "plan", intent="drain", broker="2")[1]
     (shown,) = api.status(leader.board.view, now_ms=leader.clock.now_ms(), read_only="").plans
-    assert (shown.pending_approval, shown.blocked) == (True, None)
+    assert (shown.pending_approval, shown.blocked) == (True, "")
     told, ok = ask(leader, "approve", plan=shown.id)
     assert ok
     assert "started" in told
@@ -253,10 +253,10 @@ def test_what_no_person_approved_waits_for_the_cool_down(leader: Rig) -> None:
     (shown,) = api.status(leader.board.view, now_ms=leader.clock.now_ms(), read_only="").plans
     if leader.policy.mode is Mode.AUTO:
         assert "cool-down" in said
-        assert "cool-down" in (shown.blocked or "")
+        assert "cool-down" in shown.blocked
     else:
         assert said.startswith("Waiting for approval")
-        assert (shown.pending_approval, shown.blocked) == (True, None)
+        assert (shown.pending_approval, shown.blocked) == (True, "")
         assert "started" in ask(leader, "approve", plan=shown.id)[0]
 
 
@@ -446,10 +446,10 @@ def test_bytes_in_are_those_that_brokers_measure_where_they_do(context: Rig, clo
         clock.sleep(60)
     series.note_measured(clock.now_ms() - MEASURED_MS - 1, 7e6)
     observe(context)
-    points = context.board.view.series
-    assert [(p.bytes_in, p.bytes_in_source) for p in points[:2]] == [(5e6, "measured")] * 2
+    points = api.series(context.board.view).points
+    assert [(p.bytes_in_per_s, p.bytes_in_source) for p in points[:2]] == [(5e6, "measured")] * 2
     assert points[2].bytes_in_source == "growth"
-    assert points[2].bytes_in == points[2].bytes_in_per_s
+    assert points[2].bytes_in_per_s == context.board.view.series[2].bytes_in_per_s
 
 
 def test_one_broker_one_topic_and_the_partitions_in_one_state(serve: Callable[..., Running], tmp_path: Path) -> None:

@@ -28,13 +28,12 @@ from tests.daemon.rig import (
 )
 
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
-from ballast.core.document_types import moment
 from ballast.core.plan import Move, Plan, Reason
 from ballast.core.planner import Intent
 from ballast.daemon.acting.driving import Spawn
 from ballast.daemon.acting.plan_views import plan_view
 from ballast.daemon.acting.proposal import Proposal
-from ballast.daemon.context.view import BalanceView, Board, Role, RunView, View
+from ballast.daemon.context.view import BalanceView, Board, PlanReason, Role, RunView, View
 from ballast.daemon.planning.plans import PlanMaker
 from ballast.daemon.policy import ActionKind, DaemonPolicy, Intervals, Mode
 from ballast.daemon.web.api import status
@@ -169,7 +168,7 @@ def test_a_failed_log_dir_and_a_broker_that_does_not_answer_are_shown(
         observe(context)
         figures = context.board.view.figures
         assert figures is not None
-        return [(b.id, b.alive, b.reachable, tuple(code for _, code in b.log_dir_errors)) for b in figures.brokers]
+        return [(b.id, b.alive, b.reachable, tuple(e.error for e in b.log_dir_errors)) for b in figures.brokers]
 
     world.brokers[2].dir_bytes = (1e12, 1e12)
     well = [(1, True, True, ()), (2, True, True, ()), (3, True, True, ())]
@@ -247,7 +246,7 @@ def test_what_a_check_found_is_shown_with_the_reading_that_it_went_by(world: Sim
         checks = status(board.view, now_ms=clock.now_ms(), read_only="no token").checks
         changed = board.view.changed_at_ms
         assert changed is not None
-        return {(checks[n].stale or "", (checks[n].reading_ms or "") >= moment(changed)) for n in names}
+        return {(checks[n].stale or "", (checks[n].reading_ms or 0) >= changed) for n in names}
 
     service.work.pass_once()
     assert seen() == {("", True)}
@@ -380,8 +379,8 @@ def test_elections_that_a_plan_makes_necessary_are_no_reason_for_it(context: Rig
     move = Move("orders", 0, (1, 2, 3), (2, 1, 3), reason=Reason("leader-balance"))
     own, other = TopicPartition("orders", 0), TopicPartition("orders", 1)
     for elections, reasons in (
-        ((own,), (("leader-balance", 1),)),
-        ((own, other), (("leader-balance", 1), ("not-preferred", 1))),
+        ((own,), (PlanReason("leader-balance", 1),)),
+        ((own, other), (PlanReason("leader-balance", 1), PlanReason("not-preferred", 1))),
     ):
         plan = Plan(
             intent="leaders", cluster_id="c", fingerprint="f", moves=(move,), elections=elections,

@@ -32,6 +32,7 @@ from ballast.daemon.context.view import (
     MoveView,
     Outage,
     Permission,
+    PlanReason,
     PlanView,
     Role,
     RunView,
@@ -259,12 +260,12 @@ def a_plan(*, pending_approval: bool = True) -> PlanView:
     return PlanView(
         id="moves-1", action="moves", intent="balance", purpose=Purpose("balance"), created_at_ms=now_ms() - 5_400_000, moves=12, elections=4,
         copies=12, changes=("12 moves (44.7 GiB)", "4 preferred leader elections (no data copied)"), bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="meets-all-goals", pending_approval=pending_approval,
-        reasons=(("disk", 9), ("replicas", 3)),
+        reasons=(PlanReason("disk", 9), PlanReason("replicas", 3)),
         resources=(
             {"name": "disk", "label": "disk", "unit": "bytes", "band": 0.1, "range": 0.1, "idle": 0.0, "shares_change": False,
-             "before": {"minimum": 0.81, "maximum": 1.24, "outOfRange": 3}, "after": {"minimum": 0.95, "maximum": 1.06, "outOfRange": 0}},
+             "before": {"minimum": 0.81, "maximum": 1.24, "out_of_range": 3}, "after": {"minimum": 0.95, "maximum": 1.06, "out_of_range": 0}},
             {"name": "preferred-leaders", "label": "preferred leaders", "unit": "", "band": 0.1, "range": 0.1, "idle": 0.0,
-             "shares_change": False, "before": {"minimum": 0.7, "maximum": 1.3, "outOfRange": 2}, "after": {"minimum": 0.98, "maximum": 1.02, "outOfRange": 0}},
+             "shares_change": False, "before": {"minimum": 0.7, "maximum": 1.3, "out_of_range": 2}, "after": {"minimum": 0.98, "maximum": 1.02, "out_of_range": 0}},
         ),
         examples=tuple(move(n, "planned", 0) for n in range(12)),
     )  # fmt: skip

@@ -31,7 +31,7 @@ from ballast.core.plan import Move, Plan, Purpose
 from ballast.core.planner import Decommission
 from ballast.daemon.acting.plan_views import plan_view
 from ballast.daemon.acting.proposal import Proposal
-from ballast.daemon.context.figures import Figures, measure
+from ballast.daemon.context.figures import Figures, LogDirError, measure
 from ballast.daemon.context.view import (
     NOT_READ,
     Absence,
@@ -42,6 +42,7 @@ from ballast.daemon.context.view import (
     LockView,
     Other,
     Permission,
+    PlanReason,
     Role,
     SkippedRun,
     View,
@@ -79,13 +80,21 @@ def first_broker(**changes: Any) -> Figures:
         ({"figures": figures(down=3)}, "Broker 3 is down", "bad"),
         ({"figures": first_broker(reachable=False)}, "Broker 1 does not answer", "bad"),
         (
-            {"figures": first_broker(log_dir_errors=(("/d1", "KAFKA_STORAGE_ERROR"),))},
+            {"figures": first_broker(log_dir_errors=(LogDirError("/d1", "KAFKA_STORAGE_ERROR"),))},
             "Log dir of broker 1 has failed",
             "bad",
         ),
-        ({"figures": first_broker(log_dir_errors=(("/d1", "X"),))}, "Log dir of broker 1 reports an error", "bad"),
         (
-            {"figures": first_broker(log_dir_errors=(("/d1", "KAFKA_STORAGE_ERROR"), ("/d2", "X")))},
+            {"figures": first_broker(log_dir_errors=(LogDirError("/d1", "X"),))},
+            "Log dir of broker 1 reports an error",
+            "bad",
+        ),
+        (
+            {
+                "figures": first_broker(
+                    log_dir_errors=(LogDirError("/d1", "KAFKA_STORAGE_ERROR"), LogDirError("/d2", "X"))
+                )
+            },
             "2 log dirs of broker 1 report errors",
             "bad",
         ),
@@ -491,7 +500,7 @@ def test_the_resource_that_is_out_of_range_opens(show: Show, open_page: Open) ->
     url, board, _ = show(a_view(figures=measure(uneven(), threshold_percent=10)), uneven)
     page = open_page(url)
     pressed = page.locator("#resources [aria-pressed=true]")
-    worst = max(measure(uneven(), threshold_percent=10).ranges, key=lambda r: (len(r.outside), r.skew))
+    worst = max(measure(uneven(), threshold_percent=10).ranges, key=lambda r: (len(r.brokers_out_of_range), r.skew))
     expect(pressed).to_have_attribute("data-resource", worst.label)
     page.get_by_role("button", name=re.compile("^leader imbalance")).click()
     board.publish(figures=measure(uneven(), threshold_percent=10))
@@ -501,7 +510,7 @@ def test_the_resource_that_is_out_of_range_opens(show: Show, open_page: Open) ->
 def test_a_plan_pictures_only_what_it_changes(show: Show, open_page: Open) -> None:
     """One that reorders replica lists has nothing to say about disks."""
     plan = a_real_plan()
-    same = tuple({**b, "after": {**b["after"], "disk": b["before"]["disk"]}} for b in plan.brokers)
+    same = tuple(b | {"after": b["after"] | {"disk": b["before"]["disk"]}} for b in plan.brokers)
     url, _, _ = show(a_view(mode="approve", plans=(replace(plan, brokers=same),)))
     pictures = open_page(url).locator(".compare figcaption b")
     expect(pictures).to_have_text(["replicas", "preferred leaders"])
@@ -840,7 +849,7 @@ def test_runs_are_not_said_to_be_none_before_the_journal_was_read(show: Show, op
 
 def test_partitions_being_reassigned_are_those_that_the_run_moves(show: Show, open_page: Open) -> None:
     """While a run moves three partitions the tile says three, however old the reading is; and a run's plan leaves no headline."""
-    base = replace(figures(), moving=0)
+    base = replace(figures(), reassigning=0)
     url, board, _ = show(a_view(figures=base, run=a_run()))
     tiles = open_page(url).locator("#tiles .tile", has_text="being reassigned")
     expect(tiles.locator("dd")).to_have_text("3")
@@ -874,7 +883,7 @@ def test_what_a_reading_lacks_is_told_once_for_each_reason(show: Show, open_page
 
 def test_the_reason_of_a_plan_is_told_in_words(show: Show, open_page: Open) -> None:
     """By the labels of resources, not by the names of settings."""
-    plan = replace(a_plan(), reasons=(("preferred-leaders", 5), ("not-preferred", 2)))
+    plan = replace(a_plan(), reasons=(PlanReason("preferred-leaders", 5), PlanReason("not-preferred", 2)))
     url, _, _ = show(a_view(plans=(plan,)))
     expect(open_page(url).locator("#plans")).to_contain_text(
         "Reason: preferred leaders unevenly spread (5), the preferred leader does not lead (2)."

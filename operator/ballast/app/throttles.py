@@ -75,7 +75,7 @@ def judge(opened: OpenCluster, journal: str | None, on_line: ShowLine) -> tuple[
 def list_unread(state: ClusterState) -> list[str]:
     """Where throttle settings may stand that could not be read."""
     told = [
-        f"{g.subject} did not report its configs: throttles there are not known ({g.reason})."
+        f"{g.subject} did not report its configs: throttles there are not known ({g.detail})."
         for g in state.gaps
         if g.missing == CONFIGS
     ]

@@ -9,11 +9,18 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core.core_schema import CoreSchema, literal_schema
+from pydantic_core.core_schema import CoreSchema, literal_schema, plain_serializer_function_ser_schema
 
 from ballast.core.catalogue import plain
 from ballast.core.document_errors import refusal, refuse_repeated_keys
@@ -23,7 +30,7 @@ API_VERSION: Final = "ballast/v1"
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Marks a text that is one of a few words: ``Annotated[str, OneOf("kraft", "zookeeper")]``."""
+    """Marks a text that is one of a few words: ``Annotated[str, OneOf("kraft", "zookeeper")]``; any other is a bug, and not written."""
 
     words: tuple[str, ...]
 
@@ -31,11 +38,23 @@ class OneOf:
         object.__setattr__(self, "words", words)
 
     def __get_pydantic_core_schema__(self, _: object, __: object) -> CoreSchema:
-        return literal_schema(list(self.words))
+        written = plain_serializer_function_ser_schema(self._check, return_schema=literal_schema(list(self.words)))
+        return literal_schema(list(self.words), serialization=written)
+
+    def _check(self, word: str) -> str:
+        if word not in self.words:
+            raise ValueError(f"{word!r} is none of {', '.join(self.words)}")
+        return word
 
 
+def key_of(name: str) -> str:
+    """In documents, where a moment is a time: ``since_ms`` inside is ``since``."""
+    return to_camel(name.removesuffix("_ms") if name.endswith(_MOMENTS) else name)
+
+
+_MOMENTS: Final = ("at_ms", "now_ms", "since_ms")
 STYLE: Final = ConfigDict(
-    alias_generator=to_camel,
+    alias_generator=key_of,
     validate_by_name=True,
     validate_by_alias=True,
     serialize_by_alias=True,
@@ -68,7 +87,7 @@ def _finite(values: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
 
 Figures = Annotated[dict[str, Any], AfterValidator(_finite)]
 """Whatever JSON can say, by names."""
-Parameters = Annotated[Figures, BeforeValidator(lambda values: _camel(plain(values)))]
+Parameters = Annotated[Figures, PlainSerializer(lambda values: _camel(plain(values)), return_type=dict[str, Any])]
 """The figures of a code, by their names."""
 
 
@@ -90,37 +109,18 @@ class Document(Part):
     kind: str
 
 
-def moment(at_ms: int) -> str:
-    """Milliseconds since 1970 as ISO 8601 in UTC; the core has no clock and no calendar but NumPy's."""
-    return f"{np.datetime64(at_ms, 'ms')}Z"
-
-
-def milliseconds(moment_: str) -> int:
-    """Back again; raises ``ValueError`` where it is no such text."""
-    at = np.datetime64(moment_.removesuffix("Z"), "ms")
-    if f"{at}Z" != moment_:
-        raise ValueError("should be a time like 2026-11-21T14:35:25.394Z")
-    return int(at.astype(np.int64))
-
-
-def _text_of(at: object, info: ValidationInfo) -> object:
-    return moment(at) if info.mode == "python" and isinstance(at, int) else at
-
-
-Moment = Annotated[
-    str,
-    BeforeValidator(_text_of),
-    AfterValidator(lambda text: moment(milliseconds(text))),
-    Field(json_schema_extra={"format": "date-time"}),
-]
-"""A time as documents have it; built of such a text or of the milliseconds since 1970 that the inside counts."""
-Known = Annotated[int | None, BeforeValidator(lambda n: None if isinstance(n, int | float) and n < 0 else n)]
-"""A whole number that the inside marks with a negative one where it is not known; written as null."""
 D = TypeVar("D", bound=Document)
 
 
 class PlainSchema(GenerateJsonSchema):
-    """A key's title would only repeat it; every key that is written is there but those that the type itself calls optional."""
+    """A key's title would only repeat it; every key that is written is there but those that the type itself calls optional.
+
+    So what it would be by default is said only of what is read.
+    """
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        """Without the default of what is written."""
+        return self.generate_inner(schema["schema"]) if self.mode == "serialization" else super().default_schema(schema)
 
     def field_title_should_be_set(self, _: object) -> bool:
         """Never."""
@@ -132,9 +132,9 @@ class PlainSchema(GenerateJsonSchema):
         return written or super().field_is_required(field, total)
 
 
-def schema_of(document: type[Document]) -> dict[str, Any]:
+def schema_of(document: type[Any]) -> dict[str, Any]:
     """The JSON Schema of a document as it is written."""
-    found = document.model_json_schema(mode="serialization", schema_generator=PlainSchema)
+    found = TypeAdapter(document).json_schema(mode="serialization", schema_generator=PlainSchema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 

@@ -37,7 +37,7 @@ def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) ->
     if output == "json":
         from ballast.cli.documents import cluster as documents
 
-        print_json(documents.Drains(drains=[documents.Drain.of(d) for d in found]))
+        print_json(documents.Drains(drains=found))
     elif found:
         columns = [Column("BROKER"), Column("SINCE", "left"), Column("BY", "left")]
         screen = console()

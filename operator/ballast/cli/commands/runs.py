@@ -116,13 +116,12 @@ def _lock_of(log: Journal) -> tuple[Holder, int | None, int] | None:
 
 
 def _lock_document(holder: Holder, renewed_ms: int | None, now_ms: int) -> LockHolder:
-    from ballast.cli.documents.base import moment
     from ballast.cli.documents.runs import LockHolder
     from ballast.ports.journal_lease import is_lease_expired
 
     return LockHolder(
         description=holder.description,
-        since=moment(holder.since_ms),
+        since_ms=holder.since_ms,
         doing=holder.doing,
         lease_expired=is_lease_expired(holder, renewed_ms, now_ms),
     )
@@ -146,7 +145,6 @@ def _status(run: Run | RunSummary) -> str:
 
 
 def _figures(run: RunSummary) -> RunFigures:
-    from ballast.cli.documents.base import moment
     from ballast.cli.documents.runs import RunFigures
     from ballast.core.plan.file import PurposeLine
 
@@ -156,8 +154,8 @@ def _figures(run: RunSummary) -> RunFigures:
         purpose=PurposeLine.of(run.purpose),
         status=run.status.value if run.ended else "open",
         phase=run.phase.value,
-        started_at=moment(run.started_ms),
-        ended_at=moment(run.ended_ms) if run.ended_ms else None,
+        started_at_ms=run.started_ms,
+        ended_at_ms=run.ended_ms or None,
         rollback_of=run.rollback_of,
         stopped_by=run.stopped_by or None,
         moves=dict(run.moves),
@@ -166,7 +164,6 @@ def _figures(run: RunSummary) -> RunFigures:
 
 
 def _document(run: Run, holder: LockHolder | None, ledger: Iterable[Setting]) -> RunDocument:
-    from ballast.cli.documents.base import moment
     from ballast.cli.documents.runs import Run as RunDocument
     from ballast.cli.documents.runs import RunElection, RunMove
     from ballast.executor.journal.history import summarise
@@ -192,7 +189,7 @@ def _document(run: Run, holder: LockHolder | None, ledger: Iterable[Setting]) ->
                 parameters=None if m.note is None else m.note.parameters,
                 detail=m.detail,
                 attempts=m.attempts,
-                since=moment(m.since_ms),
+                since_ms=m.since_ms,
             )
             for m in _by_partition(run.moves)
         ],

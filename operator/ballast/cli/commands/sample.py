@@ -60,7 +60,7 @@ def sample(*, store: str | None, output: str, cluster: ClusterOptions) -> int:
     else:
         click.echo("This minute is recorded already; nothing was written.")
     for gap in state.gaps:
-        click.echo(f"Missing: {gap.missing} of {gap.subject} ({gap.reason})", err=True)
+        click.echo(f"Missing: {gap.missing} of {gap.subject} ({gap.detail})", err=True)
     for sentence in report.missing:
         click.echo(f"not known: {sentence}", err=True)
     return 0

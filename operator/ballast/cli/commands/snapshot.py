@@ -89,7 +89,7 @@ def snapshot(
         scenario.write_text(SCENARIO.format(file=save.name), encoding="utf-8")
         print_line(f"  Play it with: ballast simulate --scenario {scenario}")
     for gap in state.gaps:
-        print_line(f"  Missing: {gap.missing} of {gap.subject}: {gap.reason}.")
+        print_line(f"  Missing: {gap.missing} of {gap.subject}: {gap.detail}.")
     return 0
 
 

@@ -8,7 +8,8 @@ from typing import Annotated
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, PlainSerializer, WithJsonSchema
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.document_types import Document, Known, Moment, OneOf, Parameters, Part, moment
+from ballast.core.document_types import Document, OneOf, Parameters, Part
+from ballast.core.field_types import Known, Moment
 
 __all__ = [
     "Bytes",
@@ -21,7 +22,6 @@ __all__ = [
     "Partition",
     "Seconds",
     "TableTime",
-    "moment",
     "span_ms",
 ]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from ballast.cli.documents.base import Document, Known, Moment, OneOf, Part, Partition, moment
-from ballast.core.cluster import drain as core
+from ballast.cli.documents.base import Document, Known, Moment, OneOf, Part, Partition
+from ballast.core.cluster import Gap, LogDir
+from ballast.core.cluster.drain import Drain
 
 
 class Cluster(Part):
@@ -56,16 +57,6 @@ class CrossRack(Part):
     currency: str
 
 
-class LogDir(Part):
-    """A log directory of a broker."""
-
-    path: str
-    total_bytes: Known
-    usable_bytes: Known
-    cordoned: bool
-    error: str | None
-
-
 class Broker(Part):
     """A broker that the cluster or any replica list names."""
 
@@ -92,7 +83,7 @@ class Broker(Part):
     replicas_of_unknown_size: int
     disk_total_bytes: Known
     disk_used_bytes: Known
-    log_dirs: list[LogDir]
+    log_dirs: tuple[LogDir, ...]
 
 
 class Problems(Part):
@@ -138,41 +129,18 @@ class OtherBalancer(Part):
     moves_replicas: bool
 
 
-class Drain(Part):
-    """A broker whose drain was started on the daemon's page."""
-
-    broker: int
-    by: str
-    since: Moment
-
-    @classmethod
-    def of(cls, drain: core.Drain) -> Drain:
-        """The same drain."""
-        return cls(broker=drain.broker, by=drain.by, since=moment(drain.since_ms))
-
-
 class JournalFate(Part):
     """What became of Ballast's journal on this cluster."""
 
     state: Annotated[str, OneOf("none", "present", "deleted", "recreated-empty", "unknown")]
-    recreated_at: Moment | None
-
-
-class Gap(Part):
-    """What is not known of the cluster."""
-
-    subject: str
-    broker: int | None
-    """The broker, where the subject is one."""
-    missing: str
-    detail: str
+    recreated_at_ms: Moment | None
 
 
 class Status(Document):
     """``ballast status``; with ``--watch`` one a line."""
 
     kind: Literal["Status"] = "Status"
-    taken_at: Moment
+    taken_at_ms: Moment
     cluster: Cluster
     needs_attention: bool
     leader_imbalance: Imbalance
@@ -187,17 +155,17 @@ class Status(Document):
     reassigning: list[Moving]
     throttles: list[ThrottleSetting]
     other_balancers: list[OtherBalancer]
-    drains: list[Drain] | None
+    drains: tuple[Drain, ...] | None
     """Null where Ballast's journal is there and did not answer."""
     journal: JournalFate
-    gaps: list[Gap]
+    gaps: tuple[Gap, ...]
 
 
 class Drains(Document):
     """``ballast drains``."""
 
     kind: Literal["Drains"] = "Drains"
-    drains: list[Drain]
+    drains: tuple[Drain, ...]
 
 
 class Replica(Part):

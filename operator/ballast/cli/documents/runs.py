@@ -17,8 +17,8 @@ class RunFigures(Part):
     status: str
     """``open``, or how it ended: ``done``, ``incomplete``, ``cancelled``, ``refused``."""
     phase: str
-    started_at: Moment
-    ended_at: Moment | None
+    started_at_ms: Moment
+    ended_at_ms: Moment | None
     rollback_of: str | None
     """The run that this one rolls back."""
     stopped_by: str | None
@@ -33,7 +33,7 @@ class LockHolder(Part):
     """Who holds the lock; a process that has died is named until another one takes the lock."""
 
     description: str
-    since: Moment
+    since_ms: Moment
     doing: str
     """Its run, how many moves have ended, and why others wait; empty where it executes none."""
     lease_expired: bool | None
@@ -79,7 +79,7 @@ class RunMove(Partition):
     """The figures of ``detail``."""
     detail: str
     attempts: int
-    since: Moment
+    since_ms: Moment
 
 
 class RunElection(Partition):

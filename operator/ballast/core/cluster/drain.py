@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ballast.core.field_types import Moment
 from ballast.errors import Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """It is emptied and takes no replica until the drain is ended."""
+    """A broker that a person drained: it takes no replica until the drain is ended."""
 
     broker: int
     by: str
-    since_ms: int
+    since_ms: Moment
 
 
 def hint_to_end(broker: int, otherwise: str) -> str:

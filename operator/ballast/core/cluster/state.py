@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ballast.core.field_types import Known
 from ballast.errors import UsageError
 
 Ints = npt.NDArray[np.int64]
@@ -51,11 +52,11 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """One log directory of a broker; sizes are ``UNKNOWN`` before Kafka 3.3 (KIP-827)."""
+    """One log directory of a broker; sizes are not known before Kafka 3.3 (KIP-827)."""
 
     path: str
-    total_bytes: int = UNKNOWN
-    usable_bytes: int = UNKNOWN
+    total_bytes: Known = UNKNOWN
+    usable_bytes: Known = UNKNOWN
     cordoned: bool = False
     error: str | None = None
 
@@ -127,14 +128,14 @@ class Gap:
     """For example ``broker 3`` or ``topic orders``."""
     missing: str
     """``LOG_DIRS``, ``CONFIGS``, or in words what else."""
-    reason: str
+    detail: str
     broker: int | None = None
-    """Where the subject is a broker: its id."""
+    """The broker, where the subject is one."""
 
     @classmethod
-    def of_broker(cls, broker: int, missing: str, reason: str) -> Gap:
+    def of_broker(cls, broker: int, missing: str, detail: str) -> Gap:
         """What a broker should have said."""
-        return cls(f"broker {broker}", missing, reason, broker)
+        return cls(f"broker {broker}", missing, detail, broker)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,23 +12,20 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal, cast
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from typing_extensions import TypedDict
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document_types import (
-    STYLE,
     Document,
     Figures,
-    Moment,
     OneOf,
     Parameters,
     Part,
     figures,
-    milliseconds,
-    moment,
     read,
 )
+from ballast.core.field_types import Moment, milliseconds
 from ballast.core.plan.model import LogDirError, Move, Obstacle, Plan, Purpose, Reason
 from ballast.errors import UsageError
 
@@ -44,13 +41,13 @@ def _different(brokers: list[int]) -> list[int]:
     return brokers
 
 
+Created = Annotated[Moment, BeforeValidator(lambda at, info: milliseconds(str(at)) if info.mode == "json" else at)]
 Brokers = Annotated[list[Count], AfterValidator(_different)]
 
 
 class Spread(TypedDict):
     """Over the brokers that share a resource."""
 
-    __pydantic_config__ = STYLE  # type: ignore[misc]
     minimum: float
     """Load of the least loaded broker over its fair share."""
     maximum: float
@@ -61,7 +58,6 @@ class Spread(TypedDict):
 class ResourceSummary(TypedDict):
     """A resource before and after."""
 
-    __pydantic_config__ = STYLE  # type: ignore[misc]
     name: str
     label: str
     unit: str
@@ -78,7 +74,6 @@ class ResourceSummary(TypedDict):
 class BrokerSummary(TypedDict):
     """A broker before and after, by resource."""
 
-    __pydantic_config__ = STYLE  # type: ignore[misc]
     broker: int
     rack: str | None
     alive: bool
@@ -96,7 +91,6 @@ class BrokerSummary(TypedDict):
 class Colocation(TypedDict):
     """What the loss of one broker and of two does to replica lists."""
 
-    __pydantic_config__ = STYLE  # type: ignore[misc]
     partitions: int
     different_sets: int
     preferred_leaders_min: int
@@ -110,7 +104,6 @@ class Colocation(TypedDict):
 class PlacementSummary(TypedDict):
     """The lists of now, those of the plan, and those of the naive layout (``ballast plan place``)."""
 
-    __pydantic_config__ = STYLE  # type: ignore[misc]
     algorithm: str
     now: Colocation
     placed: Colocation
@@ -120,7 +113,6 @@ class PlacementSummary(TypedDict):
 class InsteadSummary(TypedDict):
     """What balancing the same topics would do (``ballast plan place``)."""
 
-    __pydantic_config__ = STYLE  # type: ignore[misc]
     intent: str
     status: str
     moves: int
@@ -131,7 +123,6 @@ class InsteadSummary(TypedDict):
 class LeadSummary(TypedDict):
     """What a broker leads before and after, in partitions or in bytes."""
 
-    __pydantic_config__ = STYLE  # type: ignore[misc]
     broker: int
     before: int
     after: int
@@ -140,7 +131,6 @@ class LeadSummary(TypedDict):
 class LeaderBalance(TypedDict):
     """The least possible maximum that a broker leads (``ballast plan leaders --minimize``)."""
 
-    __pydantic_config__ = STYLE  # type: ignore[misc]
     measure: Annotated[str, OneOf("counts", "bytes")]
     max_before: int
     max_after: int
@@ -156,7 +146,6 @@ class LeaderBalance(TypedDict):
 class CrossRackFigures(TypedDict):
     """Bytes per second from one rack to another."""
 
-    __pydantic_config__ = STYLE  # type: ignore[misc]
     bytes_per_s: int
     """All that is known of the three below."""
     producers: int
@@ -172,7 +161,6 @@ class CrossRackFigures(TypedDict):
 class CrossRackSummary(TypedDict):
     """Traffic between racks before and after; left out where racks or what producers write are not known."""
 
-    __pydantic_config__ = STYLE  # type: ignore[misc]
     before: CrossRackFigures
     after: CrossRackFigures
     nearest_replica: bool
@@ -183,7 +171,6 @@ class CrossRackSummary(TypedDict):
 class TieredSummary(TypedDict):
     """What a plan moves of tiered topics."""
 
-    __pydantic_config__ = STYLE  # type: ignore[misc]
     partitions: int
     bytes_moved: int | None
     """What their leaders have on disk; null where a size is unknown."""
@@ -194,7 +181,6 @@ class TieredSummary(TypedDict):
 class Summary(TypedDict, total=False):
     """Before and after, for people and reports."""
 
-    __pydantic_config__ = STYLE  # type: ignore[misc]
     replica_moves: int
     replica_list_changes: int
     leader_changes: int
@@ -308,7 +294,7 @@ class PlanFile(Document):
     fingerprint: str
     status: Annotated[str, OneOf("meets-all-goals", "nothing-to-do", "misses-some-goals", "no-plan-found")]
     seed: Count
-    created_at: Moment | None
+    created_at_ms: Created | None
     bytes_moved: Count | None
     bound: Bound
     allow_replication_factor_change: bool
@@ -333,7 +319,7 @@ def dumps(plan: Plan) -> str:
         fingerprint=plan.fingerprint,
         status=plan.status,
         seed=plan.seed,
-        created_at=moment(plan.created_at_ms) if plan.created_at_ms else None,
+        created_at_ms=plan.created_at_ms or None,
         bytes_moved=plan.known_bytes,
         bound=Bound(bytes=plan.bound_bytes, method=plan.bound_method),
         allow_replication_factor_change=plan.allow_replication_factor_change,
@@ -376,7 +362,7 @@ def loads(text: str, *, source: str = "the plan file") -> Plan:
         log_dir_errors=tuple(LogDirError(e.broker, e.path, e.error, e.offline_replicas) for e in f.log_dir_errors),
         assumptions=tuple(f.assumptions),
         seed=f.seed,
-        created_at_ms=milliseconds(f.created_at) if f.created_at is not None else 0,
+        created_at_ms=f.created_at_ms or 0,
         bound_bytes=f.bound.bytes,
         bound_method=f.bound.method,
         allow_replication_factor_change=f.allow_replication_factor_change,

@@ -159,18 +159,6 @@ class Point:
     measured_bytes_in_per_s: float | None = None
     """What brokers measured of producers in the minute before; None where no metrics of theirs are read, and not in the store."""
 
-    @property
-    def bytes_in(self) -> float | None:
-        """Bytes in per second: measured where it is, else the growth of logs, which is the least that came in."""
-        return self.bytes_in_per_s if self.measured_bytes_in_per_s is None else self.measured_bytes_in_per_s
-
-    @property
-    def bytes_in_source(self) -> str | None:
-        """``measured`` or ``growth``; None where it is not known."""
-        if self.measured_bytes_in_per_s is not None:
-            return "measured"
-        return None if self.bytes_in_per_s is None else "growth"
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MinuteSample:

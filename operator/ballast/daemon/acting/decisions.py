@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from ballast.core.cluster.drain import Drain
-from ballast.core.plan.file import BrokerSummary, ResourceSummary
+from ballast.core.document_types import STYLE
 from ballast.daemon.context.view import Answer, PlanView
 from ballast.daemon.policy import ActionKind
 from ballast.executor.journal.drains import drains_in
@@ -114,23 +114,17 @@ def shared_records(asked: PlanView | None, answers: tuple[Answer, ...]) -> list[
 
 
 @cache
-def _adapters() -> tuple[TypeAdapter[Any], ...]:
-    """What judges a plan, its resources and its brokers; made when the first plan is read."""
-    return TypeAdapter(PlanView), TypeAdapter(list[ResourceSummary]), TypeAdapter(list[BrokerSummary])
+def _reader() -> TypeAdapter[list[PlanView]]:
+    """Made when the first plan is read; of a list, since a style can be given to no dataclass from outside."""
+    return TypeAdapter(list[PlanView], config=STYLE)
 
 
 def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
     """None where another version wrote what this one does not know."""
-    if value is None or value.keys() - PlanView.__dataclass_fields__.keys():
-        return None
     try:
-        plan, resources, brokers = _adapters()
-        resources.validate_python(value.get("resources"))
-        brokers.validate_python(value.get("brokers"))
-        found: PlanView = plan.validate_python(value)
+        return None if value is None else _reader().validate_python([value])[0]
     except ValidationError:
         return None
-    return found
 
 
 def _answers(value: Mapping[str, Any] | None) -> list[Answer] | None:

@@ -11,7 +11,7 @@ from ballast.core.plan.log_dirs import warnings
 from ballast.core.wording import human_bytes
 from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.acting.run_views import SHOWN_MOVES
-from ballast.daemon.context.view import MoveView, PlanView
+from ballast.daemon.context.view import MoveView, PlanReason, PlanView
 from ballast.executor.driver.pace import Pace
 from ballast.executor.machine.policy import ExecutionPolicy
 
@@ -58,7 +58,7 @@ def plan_view(proposal: Proposal, *, pending_approval: bool, policy: ExecutionPo
         status=plan.status,
         pending_approval=pending_approval,
         approved_by=proposal.approved_by or "",
-        reasons=tuple(reasons.most_common()),
+        reasons=tuple(PlanReason(*found) for found in reasons.most_common()),
         resources=tuple(plan.summary.get("resources", ())),
         brokers=tuple(plan.summary.get("brokers", ()))[:SHOWN_BROKERS],
         replica_list_changes=sum(m.is_list_change for m in plan.moves),

@@ -2,26 +2,33 @@
 
 Pure.  Every figure means what Kafka's own brokers and tools mean by it: a partition being reassigned is under-replicated against
 the replicas it had, not against the union.  ``kafka-topics --describe`` says otherwise only where a topic asks for more replicas in
-sync than it has, which brokers since Kafka 3.7 do not hold against it (``core.cluster.min_isr``).
+sync than it has, which brokers since Kafka 3.7 do not hold against it (``core.cluster.min_isr``).  The web API writes these
+types as they are declared here, but for what is marked as ``INTERNAL``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Annotated, Final
 
 import numpy as np
+from pydantic import Field
 
 from ballast.core.cluster import STORAGE_ERROR, UNKNOWN, ClusterState, Flags, Gap
 from ballast.core.cluster.min_isr import at_min_isr, min_isr_unknown, under_min_isr, under_replicated
+from ballast.core.document_types import OneOf
+from ballast.core.field_types import Known, Moment
 from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.planner import Loads, PlannerPolicy
 from ballast.core.planner.cross_rack.traffic import CrossRackTraffic, traffic_now
-from ballast.core.planner.problem.ranges import Range, ranges_of
+from ballast.core.planner.problem.ranges import Share, ranges_of
 from ballast.core.wording import human_brokers, human_many
 
 DEFAULT: Final = PlannerPolicy()
+INTERNAL: Final = Field(exclude=True)
+"""Marks a figure that metrics and decisions go by and the web API does not tell."""
 LEADER_THROTTLE = "leader.replication.throttled.replicas"
 FOLLOWER_THROTTLE = "follower.replication.throttled.replicas"
 RATES = (
@@ -31,17 +38,25 @@ RATES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class LogDirError:
+    """A log dir that its broker reports with an error."""
+
+    path: str
+    error: str
+    """Kafka's name: ``KAFKA_STORAGE_ERROR`` is a failed disk."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFigures:
-    """One broker in figures; bytes are ``UNKNOWN`` where the broker did not say."""
+    """One broker in figures; bytes are null where the broker did not say."""
 
     id: int
     rack: str | None
     alive: bool
     reachable: bool
     """It answered when it was last asked for its log dirs: one that does not may still be alive to the cluster."""
-    log_dir_errors: tuple[tuple[str, str], ...]
-    """The path of each log dir with an error, and the error by Kafka's name."""
+    log_dir_errors: tuple[LogDirError, ...]
     controller: bool
     cordoned: bool
     draining: bool
@@ -49,20 +64,23 @@ class BrokerFigures:
     replicas: int
     leaders: int
     preferred_leaders: int
+    """Partitions whose preferred leader it is."""
     preferred_not_led: int
+    """Of these, those that another broker leads."""
     imbalance_ratio: float
-    """Share (0 to 1) of the partitions preferring this broker that it does not lead."""
+    """``preferredNotLed`` as a part of ``preferredLeaders``."""
     over_threshold: bool
-    replica_bytes: int
-    disk_total_bytes: int
-    disk_usable_bytes: int
-    disk_used_bytes: int
-    leader_bytes: int
+    replica_bytes: Known
+    disk_total_bytes: Known
+    disk_usable_bytes: Annotated[int, INTERNAL]
+    disk_used_bytes: Known
+    """By replicas or by anything else."""
+    leader_bytes: Known
 
     @property
     def failed_log_dirs(self) -> int:
         """Log dirs that it lives without; ``UNKNOWN`` where it did not report its log dirs."""
-        failed = sum(error == STORAGE_ERROR for _, error in self.log_dir_errors)
+        failed = sum(e.error == STORAGE_ERROR for e in self.log_dir_errors)
         return UNKNOWN if self.replica_bytes == UNKNOWN else failed
 
 
@@ -78,22 +96,44 @@ class TopicFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RangeFigures:
+    """One resource over the brokers that share it, and the range of each in which it is left alone."""
+
+    resource: str
+    label: str
+    unit: Annotated[str, OneOf("bytes", "bytes/s", "cpu", "")]
+    """Empty for counts."""
+    tolerance: float
+    """How far from its fair share a broker may be, as a part of that share."""
+    shares: Mapping[int, Share]
+    """By broker id."""
+    brokers_out_of_range: tuple[int, ...]
+    skew: float
+    """The largest distance from a fair share, as a part of that share."""
+    mean: Annotated[float, INTERNAL]
+    """The average fair share; ``low`` and ``high`` are the edges, averaged over brokers."""
+    low: Annotated[float, INTERNAL]
+    high: Annotated[float, INTERNAL]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Throttles:
-    """Replication throttles that are set on the cluster now, Ballast's and foreign ones."""
+    """Replication throttles that are set now, by Ballast or another user."""
 
     topics: tuple[str, ...] = ()
     brokers: tuple[int, ...] = ()
-    bytes_per_s: int = UNKNOWN
-    """The lowest rate on any broker; ``UNKNOWN`` when none is set."""
+    bytes_per_s: Known = UNKNOWN
+    """The lowest rate on any broker; null where none is set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """The cluster in figures."""
 
-    cluster_id: str
+    cluster_id: Annotated[str, Field(serialization_alias="id")]
     kafka_version: str | None
-    taken_at_ms: int
+    taken_at_ms: Moment
+    """When it was read."""
     brokers: tuple[BrokerFigures, ...]
     topics: int
     partitions: int
@@ -102,17 +142,18 @@ class Figures:
     """Of the topics whose minimum is known."""
     at_min_isr: int
     min_isr_unknown: int
-    """Partitions that lack a replica and whose topic's minimum is unknown: each may be at it or under it."""
+    """Under-replicated, of topics whose minimum could not be read: each may be at it or under it, and is in neither of the two."""
     offline: int
-    moving: int
-    threshold: float
-    """The imbalance above which a broker counts, 0 to 1."""
-    ranges: tuple[Range, ...]
-    cross_rack: CrossRackTraffic | None
+    reassigning: int
+    leader_imbalance_threshold_ratio: float
+    """0 to 1; a broker over it counts as imbalanced."""
+    ranges: tuple[RangeFigures, ...]
+    cross_rack: Annotated[CrossRackTraffic | None, INTERNAL]
     """Bytes per second between racks; None where racks or what producers write are not known."""
     throttles: Throttles
     gaps: tuple[Gap, ...]
-    per_topic: tuple[TopicFigures, ...] = ()
+    """What the reading lacks."""
+    per_topic: Annotated[tuple[TopicFigures, ...], INTERNAL] = ()
 
     @property
     def alive(self) -> int:
@@ -160,9 +201,9 @@ def measure(
         at_min_isr=int(health.at_min_isr.sum()),
         min_isr_unknown=int(health.min_isr_unknown.sum()),
         offline=int(health.offline.sum()),
-        moving=int(state.moving.sum()),
-        threshold=threshold_percent / 100,
-        ranges=_ranges(state, brokers, policy, loads),
+        reassigning=int(state.moving.sum()),
+        leader_imbalance_threshold_ratio=threshold_percent / 100,
+        ranges=tuple(_ranges(state, brokers, policy, loads)),
         cross_rack=traffic_now(state, loads, policy.cross_rack),
         throttles=throttles(state),
         gaps=state.gaps,
@@ -229,7 +270,7 @@ def _brokers(state: ClusterState, leaders: LeaderImbalance, draining: Collection
                 rack=broker.rack,
                 alive=broker.alive,
                 reachable=broker.reachable,
-                log_dir_errors=tuple((d.path, d.error) for d in broker.log_dirs if d.error),
+                log_dir_errors=tuple(LogDirError(d.path, d.error) for d in broker.log_dirs if d.error),
                 controller=broker.controller,
                 cordoned=broker.cordoned,
                 draining=broker.id in draining,
@@ -251,13 +292,27 @@ def _brokers(state: ClusterState, leaders: LeaderImbalance, draining: Collection
 
 def _ranges(
     state: ClusterState, brokers: tuple[BrokerFigures, ...], policy: PlannerPolicy, loads: Loads
-) -> tuple[Range, ...]:
+) -> Iterator[RangeFigures]:
     """Per resource where its brokers stand; one that did not say its sizes is not judged by those of the others."""
     silent = {b.id for b in brokers if b.replica_bytes == UNKNOWN}
-    return tuple(
-        replace(r, shares={b: s for b, s in r.shares.items() if r.unit != "bytes" or b not in silent})
-        for r in ranges_of(state, loads, policy)
-    )
+    for r in ranges_of(state, loads, policy):
+        shares = {b: s for b, s in r.shares.items() if r.unit != "bytes" or b not in silent}
+        yield RangeFigures(
+            resource=r.resource,
+            label=r.label,
+            unit=r.unit,
+            tolerance=r.tolerance,
+            shares=shares,
+            brokers_out_of_range=tuple(b for b, s in shares.items() if s.outside),
+            skew=max((abs(s.load - s.fair) / s.fair for s in shares.values() if s.fair), default=0.0),
+            mean=_mean(s.fair for s in shares.values()),
+            low=_mean(s.low for s in shares.values()),
+            high=_mean(s.high for s in shares.values()),
+        )
+
+
+def _mean(values: Iterable[float]) -> float:
+    return fmean(found) if (found := tuple(values)) else 0.0
 
 
 def _topics(state: ClusterState, health: Health) -> tuple[TopicFigures, ...]:
@@ -291,7 +346,7 @@ def sentence(figures: Figures) -> str:
         (figures.under_min_isr, "under min ISR"),
         (figures.under_replicated, "under-replicated"),
         (figures.min_isr_unknown, "of them with an unknown min ISR"),
-        (figures.moving, "moving"),
+        (figures.reassigning, "moving"),
     ):
         if count:
             parts.append(f"{count} {what}")

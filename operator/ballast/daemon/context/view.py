@@ -1,7 +1,8 @@
 """What the daemon knows about itself and its cluster right now, as one frozen value.
 
 The loop publishes; metrics, the page and the probes read.  A reader never sees half an update, holds no lock while it
-renders, and can wait for the next version.
+renders, and can wait for the next version.  The web API writes these types as they are declared here, by the style of
+documents: what is said of a field here is what its schema says.
 """
 
 from __future__ import annotations
@@ -10,12 +11,18 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
 
 from ballast.core.cluster.drain import Drain
+from ballast.core.document_types import OneOf, Parameters
+from ballast.core.field_types import Moment, Text
 from ballast.core.plan import OTHER_PURPOSE, Purpose
+from ballast.core.plan.file import BrokerSummary, ResourceSummary
 from ballast.core.samples import Point
 from ballast.daemon.context.figures import Figures
+from ballast.daemon.policy import Mode
 from ballast.executor.journal.pause import Pause
 
 
@@ -45,15 +52,15 @@ class CheckReport:
     """How one kind of check went last time, in one sentence."""
 
     detail: str
-    at_ms: int
+    at_ms: Moment
     duration_s: float
-    result: CheckResult = CheckResult.OK
+    result: Annotated[CheckResult, OneOf(*CheckResult)] = CheckResult.OK
     failures: int = 0
     """Failures in a row."""
-    reading_ms: int | None = None
-    """When the reading was taken that it went by; None where it goes by none."""
-    stale: str = ""
-    """``outage`` or ``earlier-reading``: why it tells no longer how things are; filled in whenever it is shown, empty where it does."""
+    reading_ms: Annotated[Moment | None, Field(serialization_alias="readAt")] = None
+    """When the reading was taken that it went by; null where it goes by none."""
+    stale: Literal["outage", "earlier-reading"] | None = None
+    """Why it no longer shows how things are; filled in whenever it is shown, null where it does."""
 
     @property
     def ok(self) -> bool:
@@ -99,14 +106,14 @@ class MoveView:
     old: tuple[int, ...]
     new: tuple[int, ...]
     size_bytes: int | None
-    """None where no broker said it."""
+    """Null where no broker said it."""
     copied_bytes: int
     stage: str
     detail: str
 
 
 SETTLING: Final = "throttles"
-"""In the place of a run's id while throttles of runs that have ended are removed: there is nothing to cancel."""
+"""In the place of a run's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,7 @@ class SkippedRun:
 
     id: str
     code: str
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     """The figures of ``detail``."""
     detail: str
 
@@ -125,15 +132,16 @@ class RunView:
     """The run that is being executed, or one of history."""
 
     id: str
+    """``throttles`` while throttles of runs that have ended are removed: there is nothing to cancel."""
     intent: str
     purpose: Purpose = OTHER_PURPOSE
     phase: str
-    started_at_ms: int
-    ended_at_ms: int | None = None
+    started_at_ms: Moment
+    ended_at_ms: Moment | None = None
     status: str = "open"
-    """``open``, or how it ended."""
+    """``open``, or how it ended: ``done``, ``incomplete``, ``cancelled``, ``refused``."""
     changes: tuple[str, ...] = ()
-    """Each kind of change with its own count, as its plan said it; empty for one that has ended."""
+    """Each kind of change with its own count, in the words of its plan; empty for one that has ended."""
     moves_total: int = 0
     """Partitions that it changes, of all kinds together."""
     moves_verified: int = 0
@@ -142,15 +150,23 @@ class RunView:
     elections_total: int = 0
     elections_completed: int = 0
     bytes_total: int | None = 0
-    """None where the size of a move is unknown, and so is ``bytes_left``."""
+    """Null where the size of a move is unknown, and so is ``bytesLeft``."""
     bytes_left: int | None = 0
     bytes_per_s: float | None = None
-    """None until two readings tell one."""
+    """Null until two readings show one."""
     seconds_left: float | None = None
     throttle_bytes_per_s: int | None = None
-    detail: str = ""
+    detail: Text = ""
     moves: tuple[MoveView, ...] = ()
     """The ones in progress, at most a page of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReason:
+    """Why moves or elections are in a plan: a resource that is out of range, or what a move is for."""
+
+    code: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,39 +177,37 @@ class PlanView:
     action: str
     intent: str
     purpose: Purpose = OTHER_PURPOSE
-    created_at_ms: int
+    created_at_ms: Moment
     moves: int
+    """Partitions that it changes, of all kinds together."""
     elections: int
     copies: int
     """Moves that copy data; the others only change an order."""
     changes: tuple[str, ...] = ()
-    """Each kind of change with its own count and what it copies."""
+    """Each kind of change with its own count and what it copies, in words."""
     bytes_moved: int | None
-    """Of those of them together; None where a size is unknown."""
+    """Of those of them together; null where a size is unknown."""
     bound_bytes: int | None
     status: str
     pending_approval: bool
     """True when a person's approval would start it."""
-    approved_by: str = ""
-    """Who approved it; empty until a person has."""
-    reasons: tuple[tuple[str, int], ...] = ()
-    """Codes, with the number of moves or elections for each: a resource that is out of range, or what a move is for."""
-    resources: tuple[Mapping[str, Any], ...] = ()
-    """Per resource: name, label, unit, band, and minimum, maximum and out_of_range before and after, as shares of the fair one."""
-    brokers: tuple[Mapping[str, Any], ...] = ()
-    """Per broker: its loads before and after, and the range of each resource."""
+    approved_by: Text = ""
+    """Who approved it; null until a person has."""
+    reasons: tuple[PlanReason, ...] = ()
+    resources: tuple[ResourceSummary, ...] = ()
+    brokers: tuple[BrokerSummary, ...] = ()
     replica_list_changes: int = 0
     """Replica lists whose order alone changes."""
-    throttle: str = ""
+    throttle: Text = ""
     """``auto``, ``none``, or ``fixed``: how copies are throttled when this plan runs."""
     throttle_bytes_per_s: int | None = None
-    """The rate that ``seconds`` was computed with; None where there is none."""
+    """The rate that ``seconds`` was computed with; null where there is none."""
     seconds: float | None = None
-    """About how long its copies take at that rate; None where no rate or no size is known."""
-    asked_by: str = ""
-    """Who asked for it; empty for plans that Ballast made by itself."""
-    blocked: str = ""
-    """Why it may not start now even when it is approved; filled in whenever it is shown, empty where nothing keeps it."""
+    """About how long its copies take at that rate; null where no rate or no size is known."""
+    asked_by: Text = ""
+    """Who asked for it; null for plans that Ballast made by itself."""
+    blocked: Text = ""
+    """Why it may not start now even when it is approved; filled in whenever it is shown, null where nothing keeps it."""
     examples: tuple[MoveView, ...] = ()
     obstacles: tuple[str, ...] = ()
 
@@ -206,17 +220,16 @@ class Answer:
     """The id that the API gave for it."""
     detail: str
     ok: bool
-    at_ms: int
+    at_ms: Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
     """The cluster cannot be read now; every figure is as old as the newest reading before."""
 
-    code: str
-    """``unreachable``, ``access-denied`` or ``refused``."""
+    code: Annotated[str, OneOf("unreachable", "access-denied", "refused")]
     detail: str
-    since_ms: int
+    since_ms: Moment
     """When reading it first failed."""
 
 
@@ -225,9 +238,9 @@ class Absence:
     """A broker that is down and holds replicas."""
 
     broker: int
-    since_ms: int
+    since_ms: Moment
     """When it was first missed."""
-    repair_at_ms: int
+    repair_at_ms: Moment
     """When its replicas are to be rebuilt on other brokers, unless it returns before: the end of its grace, later where its rack is coming back."""
 
 
@@ -235,9 +248,9 @@ class Absence:
 class BalanceView:
     """What the newest balance check concluded."""
 
-    verdict: str = "unknown"
-    """``unknown``, ``balanced``, ``unbalanced`` (a plan would help) or ``no-plan-found`` (out of range, and no plan helps)."""
-    detail: str = ""
+    verdict: Annotated[str, OneOf("unknown", "balanced", "unbalanced", "no-plan-found")] = "unknown"
+    """``unbalanced``: a plan would help; ``no-plan-found``: out of range, and no plan helps."""
+    detail: Text = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,12 +258,12 @@ class LockView:
     """The cluster's lock as far as this process can tell."""
 
     held: bool = False
-    holder: str = ""
-    since_ms: int | None = None
+    holder: Text = ""
+    since_ms: Moment | None = None
     journal_readable: bool | None = None
-    """None when there is no journal to read (observe mode)."""
-    journal_problem: str = ""
-    """Why the journal cannot be used; empty while it can, or where there is none."""
+    """Null when there is no journal to read (observe mode)."""
+    journal_problem: Text = ""
+    """Why the journal cannot be used, so that nothing starts; null while it can, or where there is none."""
 
 
 NOT_READ: Final = "The journal has not been read yet."
@@ -258,48 +271,60 @@ NOT_READ: Final = "The journal has not been read yet."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What the daemon knows at one moment, for the page and the metrics."""
+class Status:
+    """What the daemon knows at one moment and tells on its first page."""
 
     version: int = 0
+    """Grows with every change."""
     name: str = ""
     """What people call the cluster."""
     instance: str = ""
     """What people call this process: the pod's name."""
-    started_at_ms: int = 0
-    role: Role = Role.STARTING
-    mode: str = "observe"
-    figures: Figures | None = None
+    started_at_ms: Moment = 0
+    role: Annotated[Role, OneOf(*Role)] = Role.STARTING
+    mode: Annotated[str, OneOf(*Mode)] = "observe"
+    figures: Annotated[Figures | None, Field(serialization_alias="cluster")] = None
     outage: Outage | None = None
-    """Why the cluster cannot be read now, and since when; None when the newest reading succeeded."""
-    changed_at_ms: int | None = None
-    """When the first reading was taken that shows brokers, replicas, leaders and ISRs as they are now."""
+    """Why the cluster cannot be read now, and since when; null when the newest reading succeeded."""
     absences: tuple[Absence, ...] = ()
+    """Brokers that are down and hold replicas."""
     checks: Mapping[str, CheckReport] = field(default_factory=dict)
+    """By the check's name."""
     permissions: tuple[Permission, ...] = ()
     others: tuple[Other, ...] = ()
     plans: tuple[PlanView, ...] = ()
     balance: BalanceView = BalanceView()
     run: RunView | None = None
+    """The run that this process executes."""
     run_elsewhere: RunView | None = None
-    """The run that another process executes, as far as the journal tells: its stages, but neither rate nor time."""
+    """The run that another process executes, as far as the journal shows it: its stages, but neither rate nor time."""
+    pause: Pause | None = None
+    drains: tuple[Drain, ...] = ()
+    """Brokers that people drained, by ``plan`` and its approval; those that the settings drain are not among them."""
+    lock: LockView = LockView()
+    throttles_to_restore: int = 0
+    """Throttles that Ballast set and has not yet removed."""
+    answers: tuple[Answer, ...] = ()
+    """What came of the newest requests to this process, oldest first."""
+    settings_problem: Text = ""
+    """Why the newest settings file is not active; null when it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View(Status):
+    """What the daemon knows at one moment, for the page and the metrics."""
+
+    changed_at_ms: int | None = None
+    """When the first reading was taken that shows brokers, replicas, leaders and ISRs as they are now."""
     history: tuple[RunView, ...] = ()
     history_skipped: tuple[SkippedRun, ...] = ()
     """Runs of the journal that cannot be read."""
     history_problem: str = NOT_READ
     """Why the runs that ended are not known; empty when they are."""
-    pause: Pause | None = None
-    drains: tuple[Drain, ...] = ()
-    """Brokers that people drained; those that the settings drain are not among them."""
-    lock: LockView = LockView()
     sampled_at_ms: int | None = None
     """When this process recorded its newest minute for the load model; None before the first one."""
     sample_failures: int | None = None
     """How many samples in a row could not be recorded; None where none is kept."""
-    throttles_to_restore: int = 0
-    """Throttles that Ballast set and has not yet removed."""
-    answers: tuple[Answer, ...] = ()
-    """The newest ones, oldest first."""
     requests_skipped: int | None = None
     """Requests in the journal that this version cannot read; None in a process that answers none."""
     series: tuple[Point, ...] = ()
@@ -309,8 +334,6 @@ class View:
     """The active settings, as (name, value); no secret is ever among them."""
     settings_changed: frozenset[str] = frozenset()
     """Names of those that differ from the defaults."""
-    settings_problem: str = ""
-    """Why the newest settings file is not active; empty when it is."""
 
 
 ANSWERS_KEPT: Final = 20

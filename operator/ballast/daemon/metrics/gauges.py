@@ -187,7 +187,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     Spec(
         name="ballast_reassigning_partitions",
         help="Partitions being reassigned, by Ballast or another user.",
-        samples=_of_figures(lambda f: f.moving),
+        samples=_of_figures(lambda f: f.reassigning),
     ),
     Spec(
         name="ballast_leader_imbalance_ratio",
@@ -198,7 +198,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     Spec(
         name="ballast_leader_imbalance_threshold_ratio",
         help="The fraction (0 to 1) above which a broker counts as imbalanced: leader.imbalance.per.broker.percentage.",
-        samples=_of_figures(lambda f: f.threshold),
+        samples=_of_figures(lambda f: f.leader_imbalance_threshold_ratio),
     ),
     Spec(
         name="ballast_broker_alive",
@@ -280,7 +280,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
         name="ballast_balance_brokers_out_of_range",
         help="Brokers out of range of a resource.",
         labels=("resource",),
-        samples=_per_balance(lambda f: (((lv.resource,), float(len(lv.outside))) for lv in f.ranges)),
+        samples=_per_balance(lambda f: (((lv.resource,), float(len(lv.brokers_out_of_range))) for lv in f.ranges)),
     ),
     Spec(
         name="ballast_cross_rack_bytes_per_second",

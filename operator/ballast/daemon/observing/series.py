@@ -62,7 +62,7 @@ class Series:
                 imbalance=max((b.imbalance_ratio for b in figures.brokers), default=0.0),
                 disk_skew=disk,
                 bytes_in_per_s=None if self._state is None else growth(self._state, state),
-                moving=figures.moving,
+                moving=figures.reassigning,
                 under_replicated=figures.under_replicated,
                 measured_bytes_in_per_s=measured[1] if measured is not None and timely else None,
             )

@@ -27,8 +27,7 @@ from ballast.daemon.context.view import Board, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.web import api, details
 from ballast.daemon.web.actions import ActionRequests
-from ballast.daemon.web.answers import Answer
-from ballast.daemon.web.answers.status import RequestAccepted, RequestRefused
+from ballast.daemon.web.answers import Answer, RequestAccepted, RequestRefused
 from ballast.daemon.web.hosts import KnownHosts
 from ballast.daemon.web.openapi import document
 from ballast.daemon.web.requests import ACTIONS, read
@@ -237,8 +236,7 @@ async def _body(request: Request) -> bytes:
 
 
 def _json(answer: Answer, *, status_code: int = 200, headers: Mapping[str, str] = MappingProxyType({})) -> Response:
-    body = answer.model_dump_json()
-    return Response(body, status_code, {**_HEADERS, **headers}, "application/json")
+    return Response(answer.to_json(), status_code, {**_HEADERS, **headers}, "application/json")
 
 
 def _probe(health: Health) -> Response:

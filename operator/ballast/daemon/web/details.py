@@ -10,18 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.cluster.log_ends import LogEnds, holders, lag
 from ballast.daemon.context.figures import RATES, THROTTLED_REPLICAS, Health
-from ballast.daemon.web.answers.details import (
-    DaemonBroker,
-    DaemonPartitions,
-    DaemonTopic,
-    LogDir,
-    Partition,
-    Rate,
-    Replica,
-)
+from ballast.daemon.web.answers import DaemonBroker, DaemonPartitions, DaemonTopic, Partition, Rate, Replica
 
 ReadLogEnds = Callable[[str, Mapping[int, Collection[TopicPartition]]], LogEnds]
 """Of a topic: what the brokers that hold these replicas tell of them."""
@@ -48,10 +40,10 @@ def broker(state: ClusterState, name: str) -> DaemonBroker | None:
         alive=found.alive,
         reachable=found.alive and found.reachable,
         controller=found.controller,
-        log_dirs=[LogDir.model_validate(d) for d in found.log_dirs],
-        throttles=[Rate(key=key, value=configs[key].value or "") for key in RATES if key in configs],
+        log_dirs=found.log_dirs,
+        throttles=tuple(Rate(key=key, value=configs[key].value or "") for key in RATES if key in configs),
         total=len(flat),
-        replicas=[
+        replicas=tuple(
             Replica(
                 topic=state.topics[int(p.topic[r])].name,
                 partition=int(p.number[r]),
@@ -63,7 +55,7 @@ def broker(state: ClusterState, name: str) -> DaemonBroker | None:
                 size_bytes=int(p.size_bytes[i]),
             )
             for i, r in zip(flat[:ROWS].tolist(), row.tolist(), strict=True)
-        ],
+        ),
     )
 
 
@@ -86,7 +78,7 @@ def topic(state: ClusterState, name: str, read: ReadLogEnds) -> DaemonTopic | No
         size_bytes=None if bool((sizes < 0).any()) else int(sizes.sum()),
         throttled=any(found.configs.get(k) and found.configs[k].value for k in THROTTLED_REPLICAS),
         total=len(rows),
-        partitions=[_partition(state, row, ends) for row in listed],
+        partitions=tuple(_partition(state, row, ends) for row in listed),
     )
 
 
@@ -98,7 +90,7 @@ def partitions(state: ClusterState, name: str) -> DaemonPartitions | None:
     marked = state.moving if name == "reassigning" else getattr(health, name.replace("-", "_"))
     rows = np.flatnonzero(marked)
     return DaemonPartitions(
-        state=name, total=len(rows), partitions=[_partition(state, r) for r in rows[:ROWS].tolist()]
+        state=name, total=len(rows), partitions=tuple(_partition(state, r) for r in rows[:ROWS].tolist())
     )
 
 
@@ -113,10 +105,10 @@ def _partition(state: ClusterState, row: int, ends: LogEnds | None = None) -> Pa
         partition=name.partition,
         leader=int(p.leader[row]),
         preferred_leader=int(state.preferred[row]),
-        replicas=replica.tolist(),
-        in_sync_replicas=replica[p.in_sync[run]].tolist(),
-        adding=replica[p.adding[run]].tolist(),
-        removing=replica[p.removing[run]].tolist(),
-        size_bytes=int(leader[0]) if len(leader) else None,
+        replicas=tuple(replica.tolist()),
+        in_sync_replicas=tuple(replica[p.in_sync[run]].tolist()),
+        adding=tuple(replica[p.adding[run]].tolist()),
+        removing=tuple(replica[p.removing[run]].tolist()),
+        size_bytes=int(leader[0]) if len(leader) else UNKNOWN,
         lag=None if min(behind, default=0) < 0 else max(behind, default=0),
     )

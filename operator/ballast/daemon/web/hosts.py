@@ -14,7 +14,7 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ballast.daemon.web.answers.status import RequestRefused
+from ballast.daemon.web.answers import RequestRefused
 
 _MISDIRECTED: Final = 421
 _SERVICES: Final = (".svc", ".svc.cluster.local")
@@ -33,7 +33,7 @@ class KnownHosts:
             await self._app(scope, receive, send)
             return
         refusal = RequestRefused(detail="The page does not answer under this name. Add it to web.hosts.")
-        answer = Response(refusal.model_dump_json(), _MISDIRECTED, media_type="application/json")
+        answer = Response(refusal.to_json(), _MISDIRECTED, media_type="application/json")
         await answer(scope, receive, send)
 
     def _is_known(self, header: str) -> bool:

@@ -5,16 +5,24 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
-from pydantic import BaseModel
-from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from pydantic import TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
 
 from ballast import __version__
 from ballast.core.document_types import PlainSchema
-from ballast.daemon.web.answers import ANSWERS, Answer
-from ballast.daemon.web.answers.cluster import DaemonSeries
-from ballast.daemon.web.answers.details import DaemonBroker, DaemonPartitions, DaemonTopic
-from ballast.daemon.web.answers.runs import DaemonRuns
-from ballast.daemon.web.answers.status import DaemonSettings, DaemonStatus, RequestAccepted, RequestRefused
+from ballast.daemon.web.answers import (
+    ANSWERS,
+    Answer,
+    DaemonBroker,
+    DaemonPartitions,
+    DaemonRuns,
+    DaemonSeries,
+    DaemonSettings,
+    DaemonStatus,
+    DaemonTopic,
+    RequestAccepted,
+    RequestRefused,
+)
 from ballast.daemon.web.details import STATES
 from ballast.daemon.web.requests import ACTIONS, Body
 
@@ -46,9 +54,13 @@ _REFUSALS: Final = {
 @cache
 def document() -> dict[str, Any]:
     """What ``/api/v1/openapi.json`` says."""
-    types: list[tuple[type[BaseModel], JsonSchemaMode]] = [(a, "serialization") for a in ANSWERS.values()]
-    types += [(body, "validation") for body in ACTIONS.values()]
-    _, schemas = models_json_schema(types, schema_generator=PlainSchema, ref_template="#/components/schemas/{model}")
+    types: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
+        *((kind, "serialization", TypeAdapter(answer)) for kind, answer in ANSWERS.items()),
+        *((kind, "validation", TypeAdapter(body)) for kind, body in ACTIONS.items()),
+    ]
+    _, schemas = TypeAdapter.json_schemas(
+        types, schema_generator=PlainSchema, ref_template="#/components/schemas/{model}"
+    )
     return {
         "openapi": "3.1.0",
         "info": {

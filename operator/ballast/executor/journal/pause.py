@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from ballast.core.document import Reader
+from ballast.core.field_types import Moment, Text
 from ballast.ports.journal import Record, Request, read_record, restart_record
 
 PAUSE_KEY: Final = "pause"
@@ -17,8 +18,8 @@ class Pause:
     """Nothing new starts until it is taken away."""
 
     by: str
-    since_ms: int
-    reason: str = ""
+    since_ms: Moment
+    reason: Text = ""
 
     @property
     def signed(self) -> str:

@@ -124,7 +124,7 @@ def test_replicas_in_sync_and_offline_are_marked() -> None:
 def test_a_topic_that_cannot_be_described_leaves_a_gap() -> None:
     """Its error is named and no partition is invented."""
     read = read_metadata(metadata(topic("lost", error=3), topic("t", partition(0, 1))))
-    assert [(g.subject, g.missing, g.reason) for g in read.gaps] == [
+    assert [(g.subject, g.missing, g.detail) for g in read.gaps] == [
         ("topic lost", "partitions", "UNKNOWN_TOPIC_OR_PARTITION")
     ]
     assert read.columns.number.tolist() == [0]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ballast.cli.documents import cluster as documents
-from ballast.cli.documents.base import Partition, moment, span_ms
+from ballast.cli.documents.base import Partition, span_ms
 from ballast.cli.tables import (
     UNKNOWN_TEXT,
     Cell,
@@ -47,7 +47,7 @@ _BROKER_COLUMNS: Final = (
 def document(status: ClusterStatus) -> documents.Status:
     """For programs; every figure that is not known is null."""
     return documents.Status(
-        taken_at=moment(status.taken_at_ms),
+        taken_at_ms=status.taken_at_ms,
         cluster=documents.Cluster(
             id=status.cluster_id,
             kafka_version=status.kafka_version,
@@ -92,14 +92,12 @@ def document(status: ClusterStatus) -> documents.Status:
             documents.OtherBalancer(id=o.id, name=o.name, evidence=o.evidence, moves_replicas=o.moves_replicas)
             for o in status.others
         ],
-        drains=None if status.drains is None else [documents.Drain.of(d) for d in status.drains],
+        drains=status.drains,
         journal=documents.JournalFate(
             state=status.journal,
-            recreated_at=None if status.journal_recreated_ms is None else moment(status.journal_recreated_ms),
+            recreated_at_ms=status.journal_recreated_ms,
         ),
-        gaps=[
-            documents.Gap(subject=g.subject, broker=g.broker, missing=g.missing, detail=g.reason) for g in status.gaps
-        ],
+        gaps=status.gaps,
     )
 
 
@@ -125,16 +123,7 @@ def _broker(b: BrokerStatus) -> documents.Broker:
         replicas_of_unknown_size=b.unknown_sizes,
         disk_total_bytes=b.broker.capacity_bytes,
         disk_used_bytes=b.disk_used_bytes,
-        log_dirs=[
-            documents.LogDir(
-                path=d.path,
-                total_bytes=d.total_bytes,
-                usable_bytes=d.usable_bytes,
-                cordoned=d.cordoned,
-                error=d.error,
-            )
-            for d in b.broker.log_dirs
-        ],
+        log_dirs=b.broker.log_dirs,
     )
 
 
@@ -179,7 +168,7 @@ def draw(status: ClusterStatus, screen: Any, *, limit: int | None) -> None:
         screen.print(render_table(_THROTTLE_COLUMNS, rows, screen.width))
     for gap in status.gaps:
         screen.print(
-            f"Missing: {gap.missing} of {gap.subject} ({gap.reason})", style="yellow", markup=False, soft_wrap=whole
+            f"Missing: {gap.missing} of {gap.subject} ({gap.detail})", style="yellow", markup=False, soft_wrap=whole
         )
 
 

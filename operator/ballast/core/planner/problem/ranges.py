@@ -56,26 +56,6 @@ class Range:
         """Brokers out of range."""
         return tuple(b for b, s in self.shares.items() if s.outside)
 
-    @property
-    def mean(self) -> float:
-        """The average fair share."""
-        return sum(s.fair for s in self.shares.values()) / len(self.shares) if self.shares else 0.0
-
-    @property
-    def low(self) -> float:
-        """Lower edge, averaged over brokers."""
-        return sum(s.low for s in self.shares.values()) / len(self.shares) if self.shares else 0.0
-
-    @property
-    def high(self) -> float:
-        """Upper edge, averaged over brokers."""
-        return sum(s.high for s in self.shares.values()) / len(self.shares) if self.shares else 0.0
-
-    @property
-    def skew(self) -> float:
-        """The largest distance of a load from its fair share, as a part of that share."""
-        return max((abs(s.load - s.fair) / s.fair for s in self.shares.values() if s.fair), default=0.0)
-
 
 def ranges_of(
     state: ClusterState, loads: Loads, policy: PlannerPolicy, selection: Selection = EVERYTHING

@@ -58,7 +58,7 @@ def test_the_page_the_plan_and_the_report_count_the_same_brokers(intent: Intent)
     state, policy = a_cluster(), PlannerPolicy()
     found = {r.resource: r.outside for r in ranges_of(state, Loads.from_state(state), policy)}
     assert found["disk"] == (3, 4)
-    shown = {r.resource: r.outside for r in measure(state, threshold_percent=10).ranges}
+    shown = {r.resource: r.brokers_out_of_range for r in measure(state, threshold_percent=10).ranges}
     assert shown == found
     made = plan(state, intent, policy=policy)
     told = {r["name"]: r["before"]["out_of_range"] for r in made.summary["resources"]}
