@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from ballast.cli.documents import runs
 from ballast.cli.documents.base import Partition
-from ballast.core.plan.file import PurposeLine
 from ballast.executor.driver import events
 from ballast.executor.journal.notes import RunNote
 from ballast.executor.machine.notes import code_of
@@ -24,9 +23,7 @@ def document_of(event: events.RunEvent) -> Document | None:
     """The document of an event that is told."""
     match event:
         case events.RunBegan(run, resumed):
-            found: Document | None = runs.RunBegan(
-                run=run.id, intent=run.intent, purpose=PurposeLine.of(run.purpose), resumed=resumed
-            )
+            found: Document | None = runs.RunBegan(run=run.id, intent=run.intent, purpose=run.purpose, resumed=resumed)
         case events.Paced(pace):
             found = _throttle(pace)
         case events.MoveChanged():
@@ -77,10 +74,7 @@ def _throttle(pace: Pace) -> Document:
     return runs.RunThrottle(
         auto=pace.auto,
         seconds=pace.seconds,
-        brokers=[
-            runs.BrokerRate(broker=b.broker, bytes_per_s=b.bytes_per_s, basis=b.basis, bytes=b.bytes, known=b.known)
-            for b in pace.brokers
-        ],
+        brokers=pace.brokers,
         unmeasured=[Partition.of(name) for name in pace.unmeasured],
     )
 

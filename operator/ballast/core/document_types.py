@@ -6,7 +6,6 @@ An object has camelCase keys and nothing beside what its type names; a whole doc
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import (
@@ -20,31 +19,11 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core.core_schema import CoreSchema, literal_schema, plain_serializer_function_ser_schema
 
 from ballast.core.catalogue import plain
 from ballast.core.document_errors import refusal, refuse_repeated_keys
 
 API_VERSION: Final = "ballast/v1"
-
-
-@dataclass(frozen=True, slots=True)
-class OneOf:
-    """Marks a text that is one of a few words: ``Annotated[str, OneOf("kraft", "zookeeper")]``; any other is a bug, and not written."""
-
-    words: tuple[str, ...]
-
-    def __init__(self, *words: str) -> None:
-        object.__setattr__(self, "words", words)
-
-    def __get_pydantic_core_schema__(self, _: object, __: object) -> CoreSchema:
-        written = plain_serializer_function_ser_schema(self._check, return_schema=literal_schema(list(self.words)))
-        return literal_schema(list(self.words), serialization=written)
-
-    def _check(self, word: str) -> str:
-        if word not in self.words:
-            raise ValueError(f"{word!r} is none of {', '.join(self.words)}")
-        return word
 
 
 def key_of(name: str) -> str:

@@ -31,6 +31,41 @@ class Written:
         return handler(schema) | ({"format": self.format} if self.format else {})
 
 
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Marks a text that is one of a few words: ``Annotated[str, OneOf("kraft", "zookeeper")]``; any other is a bug, and not written."""
+
+    words: tuple[str, ...]
+
+    def __init__(self, *words: str) -> None:
+        object.__setattr__(self, "words", words)
+
+    def __get_pydantic_core_schema__(self, _: object, __: object) -> Any:
+        from pydantic_core import core_schema  # noqa: PLC0415
+
+        words = core_schema.literal_schema(list(self.words))
+        return words | {
+            "serialization": core_schema.plain_serializer_function_ser_schema(self._check, return_schema=words)
+        }
+
+    def _check(self, word: str) -> str:
+        if word not in self.words:
+            raise ValueError(f"{word!r} is none of {', '.join(self.words)}")
+        return word
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """Marks a whole number that is refused below this."""
+
+    least: int
+
+    def __get_pydantic_core_schema__(self, _: object, __: object) -> Any:
+        from pydantic_core import core_schema  # noqa: PLC0415
+
+        return core_schema.int_schema(ge=self.least)
+
+
 def moment(at_ms: int) -> str:
     """Milliseconds since 1970 as ISO 8601 in UTC; the core has no clock and no calendar but NumPy's."""
     return f"{np.datetime64(at_ms, 'ms')}Z"
@@ -44,6 +79,7 @@ def milliseconds(moment_: str) -> int:
     return int(at.astype(np.int64))
 
 
+Count = Annotated[int, AtLeast(0)]
 Moment = Annotated[int, Written(moment, str, "date-time")]
 """Milliseconds since 1970, written as a time."""
 Known = Annotated[int, Written(lambda n: None if n < 0 else n, int | None)]

@@ -17,9 +17,10 @@ from tools.json_schemas import files
 from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.documents import DOCUMENTS
 from ballast.cli.documents.base import Part, TableTime
-from ballast.cli.documents.cluster import Drains, Replica
+from ballast.cli.documents.cluster import Drains
 from ballast.cli.main import cli
 from ballast.core.cluster.drain import Drain
+from ballast.core.cluster.topic_description import ReplicaDescription
 from ballast.daemon.web.answers import ANSWERS
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "json.md").read_text()
@@ -116,9 +117,9 @@ def test_times_have_their_zone_and_unknown_figures_are_null() -> None:
     assert of_tables.dump_python(at) == "2026-11-21T14:35:25.394Z"
     with pytest.raises(ValidationError):
         of_tables.validate_python(at.replace(tzinfo=None))
-    values: dict[str, Any] = dict.fromkeys(Replica.model_fields, False)
+    values: dict[str, Any] = dict.fromkeys(ReplicaDescription.__dataclass_fields__, False)
     values |= {"broker": 1, "log_dir": None, "log_end_offset": -1, "lag": -1, "size_bytes": 0, "future_size_bytes": -1}
-    replica = Replica(**values).model_dump(by_alias=False)
+    replica = TypeAdapter(ReplicaDescription).dump_python(ReplicaDescription(**values))
     assert [replica[key] for key in ("log_end_offset", "lag", "size_bytes", "future_size_bytes")] == [
         None,
         None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ def test_a_failed_log_dir_is_in_the_row_of_its_cluster_its_plan_and_the_report()
     told: list[str] = []
     show(report, told.append)
     assert [m.name in line for line in told if "/failed" in line] == [True]
-    assert [e.model_dump(by_alias=False) for e in document(report).plans[0].log_dir_errors] == [error]
+    assert [asdict(e) for e in document(report).plans[0].log_dir_errors] == [error]
     grown, new = with_brokers(state, 1)
     assert all(d.error is None for b in grown.brokers if b.id in new for d in b.log_dirs)
 

@@ -51,7 +51,7 @@ def _report(state: ClusterState, output: str) -> int:
     if skew.topics:
         screen.print()
         topic_rows = [
-            [t.topic, human_count(t.partitions), human_count(t.most), str(t.on), human_count(t.least_possible)]
+            [t.topic, human_count(t.partitions), human_count(t.maximum), str(t.on), human_count(t.ideal)]
             for t in skew.topics[:SHOWN_TOPICS]
         ]
         titles = [Column("TOPIC", "left"), Column("PARTITIONS"), Column("MAX"), Column("ON BROKER"), Column("IDEAL")]
@@ -75,10 +75,7 @@ def _document(state: ClusterState, skew: Skew, drift: LeaderImbalance) -> docume
             for s, b in zip(skew.brokers, state.brokers, strict=True)
         ],
         racks=[documents.RackShare(**_share(s), rack=s.name) for s in skew.racks],
-        topics=[
-            documents.TopicSkew(topic=t.topic, partitions=t.partitions, maximum=t.most, on=t.on, ideal=t.least_possible)
-            for t in skew.topics
-        ],
+        topics=skew.topics,
         unknown_sizes=skew.unknown_sizes,
     )
 

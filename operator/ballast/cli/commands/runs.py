@@ -146,12 +146,11 @@ def _status(run: Run | RunSummary) -> str:
 
 def _figures(run: RunSummary) -> RunFigures:
     from ballast.cli.documents.runs import RunFigures
-    from ballast.core.plan.file import PurposeLine
 
     return RunFigures(
         id=run.id,
         intent=run.intent,
-        purpose=PurposeLine.of(run.purpose),
+        purpose=run.purpose,
         status=run.status.value if run.ended else "open",
         phase=run.phase.value,
         started_at_ms=run.started_ms,

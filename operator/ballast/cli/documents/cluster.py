@@ -6,7 +6,10 @@ from typing import Annotated, Literal
 
 from ballast.cli.documents.base import Document, Known, Moment, OneOf, Part, Partition
 from ballast.core.cluster import Gap, LogDir
+from ballast.core.cluster.balancers import OtherBalancer
 from ballast.core.cluster.drain import Drain
+from ballast.core.cluster.topic_description import ReplicaDescription
+from ballast.core.leadership.skew import TopicSkew
 
 
 class Cluster(Part):
@@ -120,15 +123,6 @@ class ThrottleSetting(Part):
     detail: str
 
 
-class OtherBalancer(Part):
-    """Another program that balances this cluster."""
-
-    id: Annotated[str, OneOf("controller", "cruise-control", "confluent-balancer", "msk")]
-    name: str
-    evidence: str
-    moves_replicas: bool
-
-
 class JournalFate(Part):
     """What became of Ballast's journal on this cluster."""
 
@@ -154,7 +148,7 @@ class Status(Document):
     ``replica.lag.time.max.ms`` of the brokers; null where none reported it."""
     reassigning: list[Moving]
     throttles: list[ThrottleSetting]
-    other_balancers: list[OtherBalancer]
+    other_balancers: tuple[OtherBalancer, ...]
     drains: tuple[Drain, ...] | None
     """Null where Ballast's journal is there and did not answer."""
     journal: JournalFate
@@ -166,23 +160,6 @@ class Drains(Document):
 
     kind: Literal["Drains"] = "Drains"
     drains: tuple[Drain, ...]
-
-
-class Replica(Part):
-    """A replica of a partition."""
-
-    broker: int
-    in_sync: bool
-    broker_alive: bool
-    offline: bool
-    adding: bool
-    removing: bool
-    log_end_offset: Known
-    lag: Known
-    size_bytes: Known
-    log_dir: str | None
-    future_size_bytes: Known
-    """The copy being made in another log directory of the same broker; null when there is none."""
 
 
 class TopicPartition(Part):
@@ -205,7 +182,7 @@ class TopicPartition(Part):
     controller_epoch: Known
     leaves_isr_after_ms: int | None
     size_bytes: Known
-    replicas: list[Replica]
+    replicas: tuple[ReplicaDescription, ...]
 
 
 class Topic(Document):
@@ -298,26 +275,13 @@ class RackShare(Share):
     rack: str
 
 
-class TopicSkew(Part):
-    """A topic whose preferred leaders are spread unevenly."""
-
-    topic: str
-    partitions: int
-    maximum: int
-    """The largest number on one broker."""
-    on: int
-    """That broker's id, the lowest of equals."""
-    ideal: int
-    """The least that the largest number could be."""
-
-
 class Leaders(Document):
     """``ballast leaders``."""
 
     kind: Literal["Leaders"] = "Leaders"
     brokers: list[BrokerShare]
     racks: list[RackShare]
-    topics: list[TopicSkew]
+    topics: tuple[TopicSkew, ...]
     unknown_sizes: int
     """Partitions without a known size."""
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from ballast.cli.documents.base import Document, Part, TableTime
+from ballast.core.plan.model import LogDirError
 
 Milli = Annotated[float, AfterValidator(lambda seconds: round(seconds, 3))]
 """Seconds to the millisecond."""
@@ -47,17 +48,6 @@ class PipelineRun(Document):
     jobs: list[PipelineJob]
 
 
-class LogDirError(Part):
-    """A log dir that its broker reported with an error when the cluster was read."""
-
-    broker: int
-    path: str
-    error: str
-    """Kafka's name: ``KAFKA_STORAGE_ERROR`` is a failed disk."""
-    offline_replicas: int
-    """Of the whole broker."""
-
-
 class FleetPlan(Part):
     """What a plan for a cluster would cost and gain, in one scenario; figures are null where planning failed or they are not known."""
 
@@ -76,7 +66,7 @@ class FleetPlan(Part):
     status: str
     """A plan's status, or ``not-planned``."""
     detail: str
-    log_dir_errors: list[LogDirError]
+    log_dir_errors: tuple[LogDirError, ...]
     moves: int | None
     replica_list_changes: int | None
     bytes_moved: int | None

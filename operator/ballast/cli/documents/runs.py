@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from ballast.cli.documents.base import Bytes, Document, Known, Moment, OneOf, Parameters, Part, Partition, Seconds
-from ballast.core.plan.file import PurposeLine
+from ballast.core.plan import Purpose
+from ballast.executor.driver.pace import BrokerPace
 
 
 class RunFigures(Part):
@@ -13,7 +14,7 @@ class RunFigures(Part):
 
     id: str
     intent: str
-    purpose: PurposeLine
+    purpose: Purpose
     status: str
     """``open``, or how it ended: ``done``, ``incomplete``, ``cancelled``, ``refused``."""
     phase: str
@@ -114,21 +115,8 @@ class RunBegan(Document):
     kind: Literal["RunBegan"] = "RunBegan"
     run: str
     intent: str
-    purpose: PurposeLine
+    purpose: Purpose
     resumed: bool
-
-
-class BrokerRate(Part):
-    """A broker's rate when the run begins, and what it has to copy."""
-
-    broker: int
-    bytes_per_s: int
-    basis: str
-    """What the rate was chosen by."""
-    bytes: int
-    """Received or, as leader, sent, whichever is more."""
-    known: float | None
-    """The figure that the rate was chosen by, in bytes per second."""
 
 
 class RunThrottle(Document):
@@ -138,7 +126,7 @@ class RunThrottle(Document):
     auto: bool
     seconds: Seconds | None
     """What the busiest broker needs at its first rate; null where a size is not known."""
-    brokers: list[BrokerRate]
+    brokers: tuple[BrokerPace, ...]
     unmeasured: list[Partition]
     """Of which it was measured, in vain, what producers write."""
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from ballast.core.cluster.state import ClusterState, TopicPartition
+from ballast.core.field_types import OneOf
 from ballast.core.wording import human_brokers
 
 
 @dataclass(frozen=True, slots=True)
 class OtherBalancer:
-    """Something that may change what Ballast changes."""
+    """Another program that balances this cluster, or Kafka's own controller."""
 
-    id: str
-    """``controller``, ``cruise-control``, ``confluent-balancer``, ``msk``."""
+    id: Annotated[str, OneOf("controller", "cruise-control", "confluent-balancer", "msk")]
     name: str
     evidence: str
     moves_replicas: bool

@@ -10,6 +10,7 @@ import numpy as np
 from ballast.core.cluster.isr import leaves_isr_after_s
 from ballast.core.cluster.log_ends import LocalStarts, LogEnds, lag, log_end
 from ballast.core.cluster.state import UNKNOWN, ClusterState, Topic, TopicPartition
+from ballast.core.field_types import Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,20 +19,19 @@ class ReplicaDescription:
 
     broker: int
     in_sync: bool
-    alive: bool
-    """Its broker is alive."""
+    broker_alive: bool
     offline: bool
     """The cluster says that it cannot serve: its broker is down or its log dir has failed."""
     adding: bool
     removing: bool
-    log_end: int
+    log_end_offset: Known
     """The offset after its last record, as its own broker tells it."""
-    lag: int
-    """Messages that its log end is behind the leader's; ``UNKNOWN`` where either is."""
-    size_bytes: int
+    lag: Known
+    """Messages that its log end is behind the leader's; null where either is not known."""
+    size_bytes: Known
     log_dir: str | None
-    future_size_bytes: int
-    """Size of the copy being made in another log dir of the broker; ``UNKNOWN`` when there is none."""
+    future_size_bytes: Known
+    """Of the copy being made in another log dir of the same broker; null when there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +140,11 @@ def _replica(state: ClusterState, i: int, leader: int, name: TopicPartition, end
     return ReplicaDescription(
         broker=broker.id,
         in_sync=bool(p.in_sync[i]),
-        alive=broker.alive,
+        broker_alive=broker.alive,
         offline=bool(p.offline[i]),
         adding=bool(p.adding[i]),
         removing=bool(p.removing[i]),
-        log_end=log_end(ends, broker.id, name),
+        log_end_offset=log_end(ends, broker.id, name),
         lag=lag(ends, leader, broker.id, name),
         size_bytes=int(p.size_bytes[i]),
         log_dir=broker.log_dirs[where].path if 0 <= where < len(broker.log_dirs) else None,

@@ -40,16 +40,16 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class TopicSkew:
-    """How one topic's preferred leaders are spread over the alive brokers."""
+    """A topic whose preferred leaders are spread unevenly over the alive brokers."""
 
     topic: str
     partitions: int
-    most: int
+    maximum: int
     """The largest number on one broker."""
     on: int
     """That broker's id, the lowest of equals."""
-    least_possible: int
-    """What the largest number would be if replicas lay ideally: partitions over alive brokers, rounded up."""
+    ideal: int
+    """The least that the largest number could be, if replicas lay ideally: partitions over alive brokers, rounded up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +126,4 @@ def _topic_skews(state: ClusterState, counted: Flags, slot: Ints, ids: Ints, ali
         on = int(ids[cells[own][np.argmax(numbers[own])] % len(ids)])
         least = -(-int(totals[t]) // max(alive, 1))
         found.append(TopicSkew(state.topics[t].name, int(totals[t]), int(most[t]), on, least))
-    return tuple(sorted(found, key=lambda s: (-s.most / s.least_possible, -s.most, s.topic)))
+    return tuple(sorted(found, key=lambda s: (-s.maximum / s.ideal, -s.maximum, s.topic)))

@@ -19,20 +19,18 @@ from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document_types import (
     Document,
     Figures,
-    OneOf,
     Parameters,
     Part,
     figures,
     read,
 )
-from ballast.core.field_types import Moment, milliseconds
+from ballast.core.field_types import Count, Moment, OneOf, milliseconds
 from ballast.core.plan.model import LogDirError, Move, Obstacle, Plan, Purpose, Reason
 from ballast.errors import UsageError
 
 HINT: Final = (
     "Make one with ballast plan balance --save plan.json; Kafka's reassignment JSON goes to ballast reassign --execute."
 )
-Count = Annotated[int, Field(ge=0)]
 
 
 def _different(brokers: list[int]) -> list[int]:
@@ -262,20 +260,6 @@ class PurposeLine(Part):
     racks: list[str]
     """The racks that it names."""
 
-    @classmethod
-    def of(cls, p: Purpose) -> PurposeLine:
-        """The same purpose."""
-        return cls(code=p.code, brokers=list(p.brokers), racks=list(p.racks))
-
-
-class LogDirErrorLine(Part):
-    """A log directory that reported an error."""
-
-    broker: Count
-    path: str
-    error: str
-    offline_replicas: Count
-
 
 class Bound(Part):
     """The least bytes that any plan could copy, and how that is known."""
@@ -302,7 +286,7 @@ class PlanFile(Document):
     topic_ids: dict[str, str]
     assumptions: list[str]
     obstacles: list[ObstacleLine]
-    log_dir_errors: list[LogDirErrorLine]
+    log_dir_errors: tuple[LogDirError, ...]
     request: Figures
     """What was asked, settings by their names; empty where no planner made the plan."""
     summary: Summary
@@ -314,7 +298,7 @@ def dumps(plan: Plan) -> str:
     """The plan as JSON text, one move a line so that people can read and compare it."""
     head = PlanFile(
         intent=plan.intent,
-        purpose=PurposeLine.of(plan.purpose),
+        purpose=PurposeLine(code=plan.purpose.code, brokers=list(plan.purpose.brokers), racks=list(plan.purpose.racks)),
         cluster_id=plan.cluster_id,
         fingerprint=plan.fingerprint,
         status=plan.status,
@@ -327,10 +311,7 @@ def dumps(plan: Plan) -> str:
         topic_ids=dict(plan.topic_ids),
         assumptions=list(plan.assumptions),
         obstacles=[ObstacleLine.of(o) for o in plan.obstacles],
-        log_dir_errors=[
-            LogDirErrorLine(broker=e.broker, path=e.path, error=e.error, offline_replicas=e.offline_replicas)
-            for e in plan.log_dir_errors
-        ],
+        log_dir_errors=plan.log_dir_errors,
         request=plan.request,
         summary=cast("Summary", plan.summary),
         elections=[ElectionLine(topic=e.topic, partition=e.partition) for e in plan.elections],
@@ -359,7 +340,7 @@ def loads(text: str, *, source: str = "the plan file") -> Plan:
         obstacles=tuple(
             Obstacle(o.code, o.subject, o.detail, o.remedy, o.cause, figures(o.parameters)) for o in f.obstacles
         ),
-        log_dir_errors=tuple(LogDirError(e.broker, e.path, e.error, e.offline_replicas) for e in f.log_dir_errors),
+        log_dir_errors=f.log_dir_errors,
         assumptions=tuple(f.assumptions),
         seed=f.seed,
         created_at_ms=f.created_at_ms or 0,

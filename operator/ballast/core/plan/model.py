@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.core.field_types import Count
 
 ANY_LOG_DIR: Final = "any"
 """In Kafka's JSON: the broker chooses."""
@@ -114,11 +115,11 @@ class Obstacle:
 class LogDirError:
     """A log dir that its broker reported with an error when the plan was made."""
 
-    broker: int
+    broker: Count
     path: str
     error: str
-    """Kafka's name of the error."""
-    offline_replicas: int
+    """Kafka's name: ``KAFKA_STORAGE_ERROR`` is a failed disk."""
+    offline_replicas: Count
     """Of the whole broker: which of its log dirs a replica was in, it no longer tells."""
 
 

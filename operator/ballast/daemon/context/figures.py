@@ -18,8 +18,7 @@ from pydantic import Field
 
 from ballast.core.cluster import STORAGE_ERROR, UNKNOWN, ClusterState, Flags, Gap
 from ballast.core.cluster.min_isr import at_min_isr, min_isr_unknown, under_min_isr, under_replicated
-from ballast.core.document_types import OneOf
-from ballast.core.field_types import Known, Moment
+from ballast.core.field_types import Known, Moment, OneOf
 from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.planner import Loads, PlannerPolicy
 from ballast.core.planner.cross_rack.traffic import CrossRackTraffic, traffic_now

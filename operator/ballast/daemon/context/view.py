@@ -16,8 +16,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from ballast.core.cluster.drain import Drain
-from ballast.core.document_types import OneOf, Parameters
-from ballast.core.field_types import Moment, Text
+from ballast.core.document_types import Parameters
+from ballast.core.field_types import Moment, OneOf, Text
 from ballast.core.plan import OTHER_PURPOSE, Purpose
 from ballast.core.plan.file import BrokerSummary, ResourceSummary
 from ballast.core.samples import Point

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import TypeAdapter
 
 from ballast.core.cluster import LogDir
-from ballast.core.document_types import API_VERSION, STYLE, OneOf
-from ballast.core.field_types import Known, Moment, Text
+from ballast.core.document_types import API_VERSION, STYLE
+from ballast.core.field_types import Known, Moment, OneOf, Text
 from ballast.daemon.context.view import RunView, SkippedRun, Status
 
 __all__ = ["ANSWERS"]

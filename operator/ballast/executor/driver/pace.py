@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.copying import copying_of, leader_in
+from ballast.core.field_types import OneOf
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles.pace import Basis, least
 from ballast.core.wording import human_brokers, human_bytes, human_time
@@ -29,15 +30,16 @@ CHANGE: Final = "To change it: --throttle 50MB, --network 125MB (what a broker's
 
 @dataclass(frozen=True, slots=True)
 class BrokerPace:
-    """One broker's rate, and what it has to copy."""
+    """A broker's rate when the run begins, and what it has to copy."""
 
     broker: int
     bytes_per_s: int
-    basis: Basis
+    basis: Annotated[Basis, OneOf(*Basis)]
+    """What the rate was chosen by."""
     bytes: int
-    """That it receives or, as leader, sends, whichever is more."""
+    """Received or, as leader, sent, whichever is more."""
     known: float | None = None
-    """The figure that the rate was chosen by, in bytes/s: headroom, traffic, or what producers write."""
+    """The figure that the rate was chosen by, in bytes per second: headroom, traffic, or what producers write."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,16 +103,16 @@ def test_replicas_have_log_ends_lags_and_places() -> None:
     assert (first.assigned, first.in_sync, first.out_of_sync) == ((3, 1, 2), (1, 2), (3,))
     assert (first.moving, first.preferred, first.size_bytes) == (True, 3, 1000)
     three, one, two = first.replicas
-    assert (one.log_end, one.lag, one.log_dir, one.future_size_bytes) == (105, 0, "/a", UNKNOWN)
-    assert (two.log_end, two.lag, two.log_dir, two.future_size_bytes) == (95, 10, "/b", 300)
-    assert (three.log_end, three.lag, three.size_bytes, three.log_dir) == (UNKNOWN, UNKNOWN, UNKNOWN, None)
-    assert (three.adding, two.removing, three.alive) == (True, True, False)
+    assert (one.log_end_offset, one.lag, one.log_dir, one.future_size_bytes) == (105, 0, "/a", UNKNOWN)
+    assert (two.log_end_offset, two.lag, two.log_dir, two.future_size_bytes) == (95, 10, "/b", 300)
+    assert (three.log_end_offset, three.lag, three.size_bytes, three.log_dir) == (UNKNOWN, UNKNOWN, UNKNOWN, None)
+    assert (three.adding, two.removing, three.broker_alive) == (True, True, False)
 
 
 def test_without_the_leaders_log_end_there_is_no_lag() -> None:
     """A replica's own end alone does not make one; a follower read a moment later is not ahead."""
     second = described().partitions[1]
-    assert (second.high_watermark, second.replicas[0].log_end, second.replicas[0].lag) == (UNKNOWN, 50, UNKNOWN)
+    assert (second.high_watermark, second.replicas[0].log_end_offset, second.replicas[0].lag) == (UNKNOWN, 50, UNKNOWN)
     first = describe_topic(picture(), "t", Depth(ends={1: {T0: 10}, 2: {T0: 12}}))
     assert first is not None
     assert [r.lag for r in first.partitions[0].replicas] == [UNKNOWN, 0, 0]

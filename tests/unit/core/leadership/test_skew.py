@@ -29,7 +29,7 @@ def test_skew_is_what_imbalance_does_not_see() -> None:
     assert (two.partitions, two.bytes_ratio) == (0, 0.0)
     assert (down.fair_partitions, down.partitions_ratio) == (0.0, 0.0)
     (topic,) = skew.topics
-    assert (topic.topic, topic.partitions, topic.most, topic.on, topic.least_possible) == ("t", 8, 8, 1, 2)
+    assert (topic.topic, topic.partitions, topic.maximum, topic.on, topic.ideal) == ("t", 8, 8, 1, 2)
 
 
 def test_racks_share_by_their_alive_brokers() -> None:
@@ -76,7 +76,7 @@ def test_the_worst_topic_is_the_one_that_is_furthest_from_its_least_possible_num
     ]  # fmt: skip
     topics = tuple(Topic(t, deleting=t == "zz-gone") for t in ("four", "eight", "twelve", "uneven", "zz-gone"))
     found = preferred_skew(build("c", BROKERS, topics, rows)).topics
-    assert [(t.topic, t.partitions, t.most, t.on, t.least_possible) for t in found] == [
+    assert [(t.topic, t.partitions, t.maximum, t.on, t.ideal) for t in found] == [
         ("eight", 8, 8, 3, 2),
         ("four", 4, 4, 2, 1),
         ("twelve", 12, 6, 3, 3),
@@ -94,7 +94,7 @@ def test_topics_worst_first_and_balanced_ones_left_out() -> None:
     ]
     topics = (Topic("balance"), Topic("bad"), Topic("worse"), Topic("gone", deleting=True))
     skew = preferred_skew(build("c", BROKERS, topics, rows))
-    assert [(t.topic, t.most, t.on, t.least_possible) for t in skew.topics] == [("worse", 8, 3, 2), ("bad", 4, 2, 1)]
+    assert [(t.topic, t.maximum, t.on, t.ideal) for t in skew.topics] == [("worse", 8, 3, 2), ("bad", 4, 2, 1)]
     assert sum(b.partitions for b in skew.brokers) == 17
 
 
@@ -123,7 +123,7 @@ def test_the_only_alive_broker_must_lead_all() -> None:
     down = build("c", (Broker(1), Broker(2, alive=False)), (Topic("t"),), rows)
     assert preferred_skew(down).topics == ()
     both = build("c", (Broker(1), Broker(2)), (Topic("t"),), rows)
-    assert [(t.most, t.least_possible) for t in preferred_skew(both).topics] == [(3, 2)]
+    assert [(t.maximum, t.ideal) for t in preferred_skew(both).topics] == [(3, 2)]
 
 
 def test_nothing_to_measure() -> None:

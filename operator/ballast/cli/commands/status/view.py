@@ -88,10 +88,7 @@ def document(status: ClusterStatus) -> documents.Status:
             )
             for t in status.throttles
         ],
-        other_balancers=[
-            documents.OtherBalancer(id=o.id, name=o.name, evidence=o.evidence, moves_replicas=o.moves_replicas)
-            for o in status.others
-        ],
+        other_balancers=status.others,
         drains=status.drains,
         journal=documents.JournalFate(
             state=status.journal,

@@ -129,22 +129,7 @@ def _partition(p: PartitionDescription) -> documents.TopicPartition:
         controller_epoch=p.controller_epoch,
         leaves_isr_after_ms=span_ms(p.leaves_isr_after_s),
         size_bytes=p.size_bytes,
-        replicas=[
-            documents.Replica(
-                broker=r.broker,
-                in_sync=r.in_sync,
-                broker_alive=r.alive,
-                offline=r.offline,
-                adding=r.adding,
-                removing=r.removing,
-                log_end_offset=r.log_end,
-                lag=r.lag,
-                size_bytes=r.size_bytes,
-                log_dir=r.log_dir,
-                future_size_bytes=r.future_size_bytes,
-            )
-            for r in p.replicas
-        ],
+        replicas=p.replicas,
     )
 
 
@@ -208,7 +193,7 @@ def _replica_row(p: PartitionDescription, r: ReplicaDescription) -> Row:
         str(p.number),
         str(r.broker),
         Cell(state, "" if r.in_sync else "red"),
-        human_count(r.log_end),
+        human_count(r.log_end_offset),
         human_count(r.lag),
         human_bytes(r.size_bytes),
         log_dir,
@@ -217,7 +202,7 @@ def _replica_row(p: PartitionDescription, r: ReplicaDescription) -> Row:
 
 def _replica_state(p: PartitionDescription, r: ReplicaDescription) -> str:
     words = ["leader" if r.broker == p.leader else "in sync" if r.in_sync else "out of sync"]
-    if not r.alive:
+    if not r.broker_alive:
         words.append("broker down")
     elif r.offline:
         words.append("offline")
