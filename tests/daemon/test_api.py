@@ -17,7 +17,7 @@ from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms, permissi
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.drain import Drain
 from ballast.daemon.context.health import Health
-from ballast.daemon.context.view import BalanceView, Board, Other, Outage, Role, SkippedRun, View
+from ballast.daemon.context.view import BalanceView, Board, Other, Outage, Role, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.web import api
 from ballast.daemon.web.actions import ActionRequests
@@ -26,6 +26,7 @@ from ballast.daemon.web.app import WebParts, build
 from ballast.daemon.web.openapi import document
 from ballast.daemon.web.requests import ACTIONS, read
 from ballast.executor.journal.pause import Pause
+from ballast.executor.journal.records import SkippedRun
 
 DOCUMENT = document()
 

@@ -44,11 +44,11 @@ from ballast.daemon.context.view import (
     Permission,
     PlanReason,
     Role,
-    SkippedRun,
     View,
 )
 from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
 from ballast.executor.journal.pause import Pause
+from ballast.executor.journal.records import SkippedRun
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Request
 

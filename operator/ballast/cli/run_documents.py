@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ballast.cli.documents import runs
 from ballast.cli.documents.base import Partition
+from ballast.core.catalogue import plain
 from ballast.executor.driver import events
 from ballast.executor.journal.notes import RunNote
 from ballast.executor.machine.notes import code_of
@@ -61,7 +62,7 @@ def _waiting(verdicts: Sequence[Verdict]) -> Document:
                 code=v.code,
                 cause=v.cause,
                 subject=v.subject,
-                parameters=dict(v.values),
+                parameters=plain(v.values),
                 detail=v.detail,
                 remedy=v.remedy,
             )

@@ -12,7 +12,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
-    PlainSerializer,
     TypeAdapter,
     ValidationError,
     ValidationInfo,
@@ -20,7 +19,6 @@ from pydantic import (
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic.json_schema import GenerateJsonSchema
 
-from ballast.core.catalogue import plain
 from ballast.core.document_errors import refusal, refuse_repeated_keys
 
 API_VERSION: Final = "ballast/v1"
@@ -45,15 +43,6 @@ STYLE: Final = ConfigDict(
 """Built by the names here, read and written by those of JSON."""
 
 
-def _camel(value: object) -> object:
-    match value:
-        case dict():
-            return {to_camel(str(k)): _camel(v) for k, v in value.items()}
-        case list():
-            return [_camel(v) for v in value]
-    return value
-
-
 def _finite(values: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     # pydantic refuses infinite numbers where a number belongs, and not where anything may be.
     try:
@@ -66,8 +55,6 @@ def _finite(values: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
 
 Figures = Annotated[dict[str, Any], AfterValidator(_finite)]
 """Whatever JSON can say, by names."""
-Parameters = Annotated[Figures, PlainSerializer(lambda values: _camel(plain(values)), return_type=dict[str, Any])]
-"""The figures of a code, by their names."""
 
 
 def figures(parameters: dict[str, Any]) -> dict[str, Any]:

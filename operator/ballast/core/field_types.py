@@ -66,6 +66,18 @@ class AtLeast:
         return core_schema.int_schema(ge=self.least)
 
 
+def camel(value: object) -> object:
+    """With the keys that documents have."""
+    from pydantic.alias_generators import to_camel  # noqa: PLC0415
+
+    match value:
+        case dict():
+            return {to_camel(str(k)): camel(v) for k, v in value.items()}
+        case list():
+            return [camel(v) for v in value]
+    return value
+
+
 def moment(at_ms: int) -> str:
     """Milliseconds since 1970 as ISO 8601 in UTC; the core has no clock and no calendar but NumPy's."""
     return f"{np.datetime64(at_ms, 'ms')}Z"
@@ -80,6 +92,8 @@ def milliseconds(moment_: str) -> int:
 
 
 Count = Annotated[int, AtLeast(0)]
+Parameters = Annotated[dict[str, Any], Written(camel, dict[str, Any])]
+"""The figures of a code as ``catalogue.plain`` gives them, by their names."""
 Moment = Annotated[int, Written(moment, str, "date-time")]
 """Milliseconds since 1970, written as a time."""
 Known = Annotated[int, Written(lambda n: None if n < 0 else n, int | None)]

@@ -58,16 +58,14 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
         history, held = summaries_of(log), _lock_of(log)
     found = history.runs[::-1]
     if output == "json":
-        from ballast.cli.documents.runs import Runs, SkippedRun
+        from ballast.cli.documents.runs import Runs
+        from ballast.executor.journal.records import name_skipped
 
         print_json(
             Runs(
                 holder=None if held is None else _lock_document(*held),
                 runs=[_figures(r) for r in found],
-                skipped=[
-                    SkippedRun(id=run_id, code=why.code, parameters=why.parameters, detail=str(why))
-                    for run_id, why in history.skipped.items()
-                ],
+                skipped=name_skipped(history.skipped),
             )
         )
         return 0

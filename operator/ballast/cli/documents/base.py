@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, PlainSerializer, WithJsonSchema
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.document_types import Document, Parameters, Part
-from ballast.core.field_types import Known, Moment, OneOf
+from ballast.core.document_types import Document, Part
+from ballast.core.field_types import Known, Moment, OneOf, Parameters
 
 __all__ = [
     "Bytes",

@@ -10,6 +10,7 @@ from ballast.core.cluster.balancers import OtherBalancer
 from ballast.core.cluster.drain import Drain
 from ballast.core.cluster.topic_description import ReplicaDescription
 from ballast.core.leadership.skew import TopicSkew
+from ballast.core.plan.file import CrossRackFigures
 
 
 class Cluster(Part):
@@ -44,19 +45,9 @@ class Skew(Part):
     brokers_out_of_range: list[int]
 
 
-class CrossRack(Part):
-    """Bytes per second from one rack to another."""
+class CrossRack(CrossRackFigures):
+    """Bytes per second from one rack to another, now."""
 
-    bytes_per_s: int
-    """All that is known of the three below."""
-    producers: int
-    followers: int
-    consumers: int | None
-    """Null where nothing is known of what consumers read from other racks."""
-    unknown_reads: int
-    """Partitions whose consumers may read from other racks, where it is not known how much."""
-    cost_per_day: float | None
-    """Null without a price (``balance.cross_rack.price_per_gib``)."""
     currency: str
 
 

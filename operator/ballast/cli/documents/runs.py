@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from ballast.cli.documents.base import Bytes, Document, Known, Moment, OneOf, Parameters, Part, Partition, Seconds
 from ballast.core.plan import Purpose
 from ballast.executor.driver.pace import BrokerPace
+from ballast.executor.journal.records import SkippedRun
 
 
 class RunFigures(Part):
@@ -41,16 +42,6 @@ class LockHolder(Part):
     """Its lease has surely run out; null where that is not known."""
 
 
-class SkippedRun(Part):
-    """A run of the journal that cannot be read."""
-
-    id: str
-    code: str
-    parameters: Parameters
-    """The figures of ``detail``."""
-    detail: str
-
-
 class Runs(Document):
     """``ballast runs``."""
 
@@ -59,7 +50,7 @@ class Runs(Document):
     """Null where no process holds the lock."""
     runs: list[RunFigures]
     """Newest first."""
-    skipped: list[SkippedRun]
+    skipped: tuple[SkippedRun, ...]
 
 
 class RunMove(Partition):

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from typing_extensions import TypedDict
 
+from ballast.core.catalogue import plain
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document_types import (
     Document,
     Figures,
-    Parameters,
     Part,
     figures,
     read,
 )
-from ballast.core.field_types import Count, Moment, OneOf, milliseconds
+from ballast.core.field_types import Count, Moment, OneOf, Written, camel, milliseconds
 from ballast.core.plan.model import LogDirError, Move, Obstacle, Plan, Purpose, Reason
 from ballast.errors import UsageError
 
@@ -153,7 +153,7 @@ class CrossRackFigures(TypedDict):
     unknown_reads: int
     """Partitions whose consumers may read from other racks, where it is not known how much."""
     cost_per_day: float | None
-    """Null without a price."""
+    """Null without a price (``balance.cross_rack.price_per_gib``)."""
 
 
 class CrossRackSummary(TypedDict):
@@ -232,7 +232,7 @@ class ObstacleLine(Part):
     cause: str = ""
     """Which of the code's causes; empty in a file that does not name it."""
     subject: str
-    parameters: Parameters = Field(default_factory=dict)
+    parameters: Annotated[Figures, Written(camel, dict[str, Any])] = Field(default_factory=dict)
     """The figures of ``detail`` and ``remedy``."""
     detail: str
     remedy: str
@@ -244,7 +244,7 @@ class ObstacleLine(Part):
             code=o.code,
             cause=o.cause,
             subject=o.subject,
-            parameters=dict(o.values),
+            parameters=plain(o.values),
             detail=o.detail,
             remedy=o.remedy,
         )

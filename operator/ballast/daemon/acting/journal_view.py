@@ -15,12 +15,12 @@ from ballast.daemon.acting.run_views import past_runs, run_view
 from ballast.daemon.acting.runs import Runs, acts_in
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.log import log_event
-from ballast.daemon.context.view import BalanceView, Board, Role, RunView, SkippedRun
+from ballast.daemon.context.view import BalanceView, Board, Role, RunView
 from ballast.daemon.policy import LivePolicy
 from ballast.errors import AuthorizationFailed, JournalLost
 from ballast.executor.journal.history import find_unreadable_open_runs, load_ended
 from ballast.executor.journal.ledger import load_ledger
-from ballast.executor.journal.records import Parsed, Unreadable, load_open_runs, names_in_flight
+from ballast.executor.journal.records import Parsed, Unreadable, load_open_runs, name_skipped, names_in_flight
 from ballast.executor.machine.run import Now
 from ballast.ports.event_sink import ClusterEvent, EventSink
 from ballast.ports.journal import Journal, Record, UnusableJournal, find_restart
@@ -104,9 +104,7 @@ class JournalReader:
             self.board.tell_journal()
         self.board.publish(
             history=journal_view.history,
-            history_skipped=tuple(
-                SkippedRun(run_id, why.code, why.parameters, str(why)) for run_id, why in journal_view.skipped.items()
-            ),
+            history_skipped=name_skipped(journal_view.skipped),
             history_problem="",
             throttles_to_restore=len(journal_view.throttles_to_restore),
         )

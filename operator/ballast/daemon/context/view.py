@@ -16,7 +16,6 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from ballast.core.cluster.drain import Drain
-from ballast.core.document_types import Parameters
 from ballast.core.field_types import Moment, OneOf, Text
 from ballast.core.plan import OTHER_PURPOSE, Purpose
 from ballast.core.plan.file import BrokerSummary, ResourceSummary
@@ -24,6 +23,7 @@ from ballast.core.samples import Point
 from ballast.daemon.context.figures import Figures
 from ballast.daemon.policy import Mode
 from ballast.executor.journal.pause import Pause
+from ballast.executor.journal.records import SkippedRun
 
 
 class Role(StrEnum):
@@ -114,17 +114,6 @@ class MoveView:
 
 SETTLING: Final = "throttles"
 """In the place of a run's id."""
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedRun:
-    """A run of the journal that cannot be read."""
-
-    id: str
-    code: str
-    parameters: Parameters
-    """The figures of ``detail``."""
-    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

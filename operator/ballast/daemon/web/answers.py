@@ -15,7 +15,8 @@ from pydantic import TypeAdapter
 from ballast.core.cluster import LogDir
 from ballast.core.document_types import API_VERSION, STYLE
 from ballast.core.field_types import Known, Moment, OneOf, Text
-from ballast.daemon.context.view import RunView, SkippedRun, Status
+from ballast.daemon.context.view import RunView, Status
+from ballast.executor.journal.records import SkippedRun
 
 __all__ = ["ANSWERS"]
 

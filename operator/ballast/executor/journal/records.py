@@ -13,11 +13,13 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeVar
 
 from ballast.core.catalogue import Message
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document import Reader
+from ballast.core.field_types import Parameters
 from ballast.core.plan import Move, Purpose, Reason
 from ballast.errors import Refused
 from ballast.executor.machine.notes import MoveNote, code_of, journaled_note, text_of
@@ -65,6 +67,22 @@ class Unreadable(Message):
 
 
 STRIPPED: Final = Unreadable("records-missing")
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedRun:
+    """A run of the journal that cannot be read."""
+
+    id: str
+    code: str
+    parameters: Parameters
+    """The figures of ``detail``."""
+    detail: str
+
+
+def name_skipped(skipped: Mapping[str, Unreadable]) -> tuple[SkippedRun, ...]:
+    """By id, as programs are told."""
+    return tuple(SkippedRun(run_id, why.code, why.parameters, str(why)) for run_id, why in skipped.items())
 
 
 def run_key(run_id: str) -> str:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ballast.cli.documents.runs import Refusal
+from ballast.cli.documents.runs import RunWaiting
+from ballast.cli.run_documents import document_of
 from ballast.core import guards
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.guards import Verdict, verdict
 from ballast.core.guards.verdicts import ENDS, TEMPLATES
 from ballast.core.throttles import RateShortfall
 from ballast.executor import machine
+from ballast.executor.driver.events import Refusing
 
 NAME, OTHER = TopicPartition("t", 0), TopicPartition("u", 1)
 LACK = RateShortfall(NAME, 3, "follower", 6 * 2**20, 5 * 2**20, 7 * 2**20)
@@ -197,15 +199,10 @@ def test_a_verdict_without_a_sentence_is_a_bug() -> None:
 def test_figures_are_printed_by_their_names() -> None:
     """As JSON has them: camelCase, partitions by name, a value as an object of its fields."""
     low = verdict("throttle-too-low", NAME, cause="headroom", lack=LACK, max_bytes_per_s=1)
-    document = Refusal(
-        code=low.code,
-        cause=low.cause,
-        subject=low.subject,
-        parameters=dict(low.values),
-        detail=low.detail,
-        remedy=low.remedy,
-    )
-    assert document.model_dump()["parameters"] == {
+    document = document_of(Refusing((low,)))
+    assert isinstance(document, RunWaiting)
+    (refusal,) = document.refusals
+    assert refusal.model_dump()["parameters"] == {
         "lack": {
             "name": "t-0",
             "broker": 3,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ballast.cli.documents import cluster as documents
 from ballast.cli.documents.base import Partition, span_ms
@@ -67,7 +67,7 @@ def document(status: ClusterStatus) -> documents.Status:
             brokers_over_threshold=list(status.over_threshold),
         ),
         skew=[documents.Skew(resource=r.resource, brokers_out_of_range=list(r.outside)) for r in status.skew],
-        cross_rack=None if status.cross_rack is None else documents.CrossRack(**status.cross_rack),
+        cross_rack=cast("documents.CrossRack | None", status.cross_rack),
         brokers=[_broker(b) for b in status.brokers],
         partitions_with_problems=documents.Problems(
             offline=_partitions(status.unhealthy.offline),
