@@ -121,8 +121,10 @@ def _reader() -> TypeAdapter[list[PlanView]]:
 
 def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
     """None where another version wrote what this one does not know."""
+    if value is None or value.keys() != PlanView.__dataclass_fields__.keys():
+        return None
     try:
-        return None if value is None else _reader().validate_python([value])[0]
+        return _reader().validate_python([value])[0]
     except ValidationError:
         return None
 
