@@ -1,4 +1,4 @@
-"""What a code and its figures say: decisions make codes with parameters, a room's catalogue has one template for each.
+"""What a code and its figures say: decisions make codes with parameters, a package's catalogue has one template for each.
 
 A template is a format string whose specs are *forms*: ``{size:bytes}``, ``{replicas:list}``.
 """

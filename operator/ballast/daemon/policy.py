@@ -1,4 +1,4 @@
-"""What the daemon may do, and when: the knobs of this room.
+"""What the daemon may do, and when: its settings.
 
 Every field's docstring is its documentation and stands alone; the reference page is generated from it.  Nothing here acts.
 """

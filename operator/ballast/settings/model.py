@@ -1,6 +1,6 @@
 """Every setting, composed from the policies that the rooms declare; documented where each is declared.
 
-A field here is either a room's policy or the connection.  Names are Ballast's own; Kafka's dotted names are accepted for
+A field here is either a package's policy or the connection.  Names are Ballast's own; Kafka's dotted names are accepted for
 the ones that Kafka has (``kafka_names``).
 """
 

@@ -103,7 +103,7 @@ def test_the_readme_names_only_commands_that_exist() -> None:
 
 
 def test_the_rooms_of_the_architecture_are_the_rooms_of_the_package() -> None:
-    """A room that is added or renamed is explained."""
-    rooms = {path.name for path in (ROOT / "operator" / "ballast").iterdir() if (path / "__init__.py").exists()}
+    """A package that is added or renamed is explained."""
+    packages = {path.name for path in (ROOT / "operator" / "ballast").iterdir() if (path / "__init__.py").exists()}
     explained = set(re.findall(r"^\*\*`(\w+)`\*\*:", (ROOT / "ARCHITECTURE.md").read_text(), flags=re.MULTILINE))
-    assert explained == rooms | {"errors"}
+    assert explained == packages | {"errors"}

@@ -1,4 +1,4 @@
-"""What a command costs before it does anything: the libraries and the rooms that it loads."""
+"""What a command costs before it does anything: the libraries and the packages that it loads."""
 
 from __future__ import annotations
 

@@ -23,14 +23,14 @@ def test_every_page_is_reached_from_the_readme() -> None:
 
 
 def test_unit_tests_stand_where_their_modules_stand() -> None:
-    """A file in a room's folder, or in one within it, tests something of that room: a module's tests are found by the folders' names."""
+    """A file in a package's folder, or in one within it, tests something of that package: a module's tests are found by the folders' names."""
     package, units = ROOT / "operator" / "ballast", ROOT / "tests" / "unit"
     astray = []
     for path in sorted(units.rglob("test_*.py")):
-        rooms = path.parent.relative_to(units).parts
-        while rooms and not package.joinpath(*rooms).is_dir():
-            rooms = rooms[:-1]
-        room = ".".join(rooms)
-        if rooms and not re.search(rf"\b(?:ballast|tests\.unit)\.{re.escape(room)}\b", path.read_text()):
+        parts = path.parent.relative_to(units).parts
+        while parts and not package.joinpath(*parts).is_dir():
+            parts = parts[:-1]
+        package_name = ".".join(parts)
+        if parts and not re.search(rf"\b(?:ballast|tests\.unit)\.{re.escape(package_name)}\b", path.read_text()):
             astray.append(str(path.relative_to(ROOT)))
     assert astray == []

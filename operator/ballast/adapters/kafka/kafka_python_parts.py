@@ -5,7 +5,7 @@ whole ``ballast status``.  Ballast sends requests over its connections and uses 
 ``sys.modules`` as Python itself would do it, and its ``__init__`` runs when a name of it is first asked for: code that says
 ``from kafka import KafkaConsumer`` in the same process, before or after, gets what kafka-python gives.
 
-The other modules of this room import kafka-python from here, so that none of them is the first to import the package.
+The other modules of this package import kafka-python from here, so that none of them is the first to import the package.
 """
 
 from __future__ import annotations
