@@ -15,7 +15,6 @@ from ballast.cli.tables import Column, console, human_moment, output_option, pri
 from ballast.errors import Refused
 
 if TYPE_CHECKING:
-    from ballast.core.cluster.drain import Drain
     from ballast.ports.journal import Journal
 
 
@@ -30,10 +29,11 @@ def drains() -> None:
 @cluster_options
 def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """List draining brokers, who started each drain and when. Brokers in balance.draining are not listed."""
+    from ballast.executor.journal.drains import drains_in
     from ballast.wiring.journal import journal_to_look_at
 
     with cluster.open() as opened, closing(journal_to_look_at(opened, journal)) as log:
-        found = _drains(log)
+        found = drains_in(log.read())
     if output == "json":
         from ballast.cli.documents import cluster as documents
 
@@ -75,11 +75,7 @@ def end(*, broker: int, lock: LockOptions, cluster: ClusterOptions) -> int:
 
 
 def _require(log: Journal, broker: int) -> None:
-    if broker not in {d.broker for d in _drains(log)}:
-        raise Refused(f"Broker {broker} is not draining on request.", hint="ballast drains lists those that are.")
-
-
-def _drains(log: Journal) -> tuple[Drain, ...]:
     from ballast.executor.journal.drains import drains_in
 
-    return drains_in(log.read())
+    if broker not in {d.broker for d in drains_in(log.read())}:
+        raise Refused(f"Broker {broker} is not drained by a request.", hint="ballast drains lists those that are.")

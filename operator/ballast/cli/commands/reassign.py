@@ -163,7 +163,7 @@ def _file(**about: Any) -> Any:
     default=10_000,
     show_default=True,
     metavar="MS",
-    help="The maximum time in ms to wait for log directory replica assignment to begin.",
+    help="The maximum time in ms to wait for log directory replica assignment to begin. Not used: a copy between log directories begins once its replica is there.",
 )
 @click.option("--additional", is_flag=True, help="Execute this reassignment in addition to any other ongoing ones.")
 @click.option(
