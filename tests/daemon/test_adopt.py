@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import asdict
 
 import pytest
 from tests.daemon.conftest import make_world
@@ -22,7 +23,7 @@ from tests.daemon.rig import (
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.daemon.acting.action_history import ActionHistory
+from ballast.daemon.acting.action_history import NO_ACTIONS
 from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, RESERVED_KEY
 from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.acting.runs import acts_key
@@ -243,5 +244,5 @@ def leave_a_run(cluster: SimCluster, journal: MemoryJournal, kind: ActionKind | 
     journal.acquire(holder("earlier"))
     journal.append(dump_run(new_run("left", two_moves(cluster.snapshot()), policy, now)))
     if kind is not None:
-        journal.append([Record(acts_key(kind), ActionHistory().add_start(now.ms, "left").to_json())])
+        journal.append([Record(acts_key(kind), asdict(NO_ACTIONS.add_start(now.ms, "left")))])
     journal.release()

@@ -7,7 +7,7 @@ from tests.daemon.rig import Rig, a_rig, give_run_controller, holder, keep_lock,
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
-from ballast.daemon.acting.action_history import ActionHistory
+from ballast.daemon.acting.action_history import NO_ACTIONS, ActionHistory
 from ballast.daemon.acting.decisions import Approval, approval_record
 from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.acting.runs import acts_in
@@ -53,7 +53,7 @@ def begin(rig: Rig) -> str:
 
 def counted(store: JournalStore, clock: SimClock) -> ActionHistory:
     """What a daemon that starts now would count."""
-    return acts_in(MemoryJournal(store, clock).read()).get(KIND, ActionHistory())
+    return acts_in(MemoryJournal(store, clock).read()).get(KIND, NO_ACTIONS)
 
 
 def test_a_start_that_was_not_written_is_written_with_the_next_beat(

@@ -40,7 +40,7 @@ from ballast.sim.journal import JournalStore, MemoryJournal
 from ballast.sim.model import SimBroker
 from ballast.sim.world import SimWorld
 
-PAUSE = Pause(by="Ada", since_ms=0)
+PAUSE = Pause(by="Ada", since_ms=0, reason="")
 
 
 class Noted:

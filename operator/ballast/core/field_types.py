@@ -92,9 +92,10 @@ def milliseconds(moment_: str) -> int:
 
 
 Count = Annotated[int, AtLeast(0)]
+"""A whole number that is never negative."""
 Parameters = Annotated[dict[str, Any], Written(camel, dict[str, Any])]
 """The figures of a code as ``catalogue.plain`` gives them, by their names."""
-Moment = Annotated[int, Written(moment, str, "date-time")]
+Moment = Annotated[Count, Written(moment, str, "date-time")]
 """Milliseconds since 1970, written as a time."""
 Known = Annotated[int, Written(lambda n: None if n < 0 else n, int | None)]
 """A whole number that the inside marks with a negative one where it is not known; written as null."""

@@ -12,7 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-from ballast.core.document import Reader
+from pydantic_core import ValidationError, to_json
+
+from ballast.core.document import parse
+from ballast.core.document_errors import problem
+from ballast.core.field_types import Count
 from ballast.errors import Refused, UsageError
 
 JOURNAL_VERSION = 1
@@ -63,21 +67,22 @@ class OtherVersion(UnusableJournal):
         super().__init__(OTHER_VERSION.format(**self.values), hint=THAT_VERSION)
 
 
-def require_version(record: Record, reads: int) -> None:
-    """Refuse a versioned record of any other version than this one."""
-    version = (record.value or {}).get("version")
-    if version != reads:
-        raise OtherVersion(record.key, version, reads)
+def read_record(record: Record, kind: type[T], *, version: int | None = None) -> T:
+    """What a record says, of this version where it is a versioned one; what it does not say only the type's own defaults fill up.
 
-
-def read_record(record: Record, read: Callable[[Reader], T]) -> T:
-    """What a record says; one that is not whole is refused by its name and the key that is wrong, never filled up with defaults."""
+    One that is not whole is refused by its name and the key that is wrong.
+    """
+    given = (record.value or {}).get("version")
+    if version is not None and given != version:
+        raise OtherVersion(record.key, given, version)
     place = f"The journal's record {record.key}"
     try:
-        return read(Reader(record.value, place, STRANGE_HINT))
-    except UsageError as mistake:
-        raise Corrupt(mistake.message, hint=mistake.hint) from None
-    except (ValueError, TypeError):
+        return parse(kind, to_json(record.value))
+    except ValidationError as wrong:
+        raise Corrupt(f"{place}: {problem(wrong)}", hint=STRANGE_HINT) from None
+    except UsageError as wrong:
+        raise Corrupt(f"{place}: {wrong.message}", hint=wrong.hint) from None
+    except ValueError:
         raise Corrupt(f"{place} is not one of Ballast's.", hint=STRANGE_HINT) from None
 
 
@@ -150,7 +155,7 @@ RESTART_KEY: Final = "journal-restart"
 class JournalRestart:
     """When a journal was begun of which an earlier one had been lost, and by whom.  Nothing from before is known."""
 
-    at_ms: int
+    at_ms: Count
     by: str
 
 
@@ -163,7 +168,7 @@ def find_restart(records: Iterable[Record]) -> JournalRestart | None:
     """Whether these are of a journal that was begun so, and that no person has acknowledged."""
     for record in records:
         if record.key == RESTART_KEY and record.value is not None:
-            return read_record(record, lambda r: JournalRestart(r.integer("at_ms"), r.text("by")))
+            return read_record(record, JournalRestart)
     return None
 
 

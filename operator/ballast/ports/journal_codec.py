@@ -12,6 +12,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
 
+from pydantic_core import from_json, to_json
+
+from ballast.core.document import parse
 from ballast.errors import BallastError
 from ballast.ports.journal import JOURNAL_VERSION, STRANGE_HINT, Corrupt, Holder, OtherVersion, Record, Request
 
@@ -30,7 +33,7 @@ T = TypeVar("T", Holder, Request)
 
 
 def encode_value(value: Mapping[str, Any]) -> bytes:
-    """One versioned JSON object; keys sorted, so that equal values are equal bytes."""
+    """One versioned JSON object."""
     return _encode({"value": value})
 
 
@@ -47,14 +50,23 @@ def _value_of(key: str, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _encode(body: Mapping[str, Any]) -> bytes:
-    versioned = {"version": JOURNAL_VERSION, **body}
-    return json.dumps(versioned, sort_keys=True, separators=(",", ":")).encode()
+    return encode_json({"version": JOURNAL_VERSION, **body})
+
+
+def encode_json(value: object) -> bytes:
+    """JSON whose keys are sorted, so that equal values are equal bytes."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    if "\\ud" in text:
+        # A user's name or a path may hold bytes that are no text, and what is read must be text.
+        value = from_json(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return text.encode()
 
 
 def _decode(key: str, data: bytes) -> dict[str, Any]:
     try:
-        body = json.loads(data)
-    except (ValueError, RecursionError):
+        body = from_json(data)
+    except ValueError:
         raise _not_ours(key) from None
     version = body.get("version") if isinstance(body, dict) else None
     if type(version) is not int:
@@ -65,10 +77,7 @@ def _decode(key: str, data: bytes) -> dict[str, Any]:
 
 
 def _not_ours(key: str) -> Corrupt:
-    return Corrupt(
-        f"The journal's entry {key} is not one of Ballast's.",
-        hint=STRANGE_HINT,
-    )
+    return Corrupt(f"The journal's entry {key} is not one of Ballast's.", hint=STRANGE_HINT)
 
 
 def encode_record(record: Record, *, pieces_before: int = 0, piece_bytes: int = PIECE_BYTES) -> Iterator[Entry]:
@@ -135,27 +144,12 @@ class RequestsView:
         return sorted(self.known.values(), key=lambda r: (r.at_ms, r.id))
 
 
-_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
-    "str": str,
-    "bool": bool,
-    "int": int,
-    "float": (int, float),
-    "Mapping[str, Any]": dict,
-    "str | None": (str, type(None)),
-}
-"""The types of the fields of ``Holder`` and ``Request``, as they are annotated."""
-
-
 def _build(cls: type[T], key: str, value: Mapping[str, Any]) -> T:
-    """An instance whose every field is of its type; ``Corrupt`` otherwise."""
-    kinds = {name: _TYPES[kind] for name, kind in cls.__annotations__.items()}
+    """An instance whose every field is of its type, and that is all; ``Corrupt`` otherwise."""
     try:
-        built = cls(**value)
-    except TypeError:
+        return parse(cls, to_json(value), extra="forbid")
+    except ValueError:
         raise _not_ours(key) from None
-    if not all(isinstance(getattr(built, name), kind) for name, kind in kinds.items()):
-        raise _not_ours(key)
-    return built
 
 
 def _as_dict(value: Holder | Request) -> dict[str, Any]:

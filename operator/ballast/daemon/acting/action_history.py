@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Final
 
-from ballast.core.document import Reader
+from ballast.core.field_types import Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionHistory:
     """What this cluster has seen of one kind of action; it lives in the journal, so that it survives restarts."""
 
-    day: str = ""
+    day: str
     """The UTC day that ``starts`` counts, as ``2026-11-21``."""
-    starts: int = 0
-    last_end_ms: int | None = None
-    run: str = ""
+    starts: Count
+    last_end_ms: Count | None
+    run: str
     """The run that was started last: the process that adopts it knows its kind by this."""
 
     def add_start(self, now_ms: int, run: str) -> ActionHistory:
@@ -50,19 +50,9 @@ class ActionHistory:
         """Starts on the day of ``now_ms``."""
         return self.starts if self.day == _day(now_ms) else 0
 
-    def to_json(self) -> dict[str, Any]:
-        """As the journal keeps it."""
-        return {"day": self.day, "starts": self.starts, "last_end_ms": self.last_end_ms, "run": self.run}
 
-    @classmethod
-    def from_json(cls, r: Reader) -> ActionHistory:
-        """From the journal; what is missing is refused: as if nothing had happened, caps would let more happen."""
-        return cls(
-            day=r.text("day"),
-            starts=r.integer("starts"),
-            last_end_ms=r.integer_or_null("last_end_ms"),
-            run=r.text("run"),
-        )
+NO_ACTIONS: Final = ActionHistory(day="", starts=0, last_end_ms=None, run="")
+"""Of a cluster that has seen none.  No field has a default: as if nothing had happened, caps would let more happen."""
 
 
 def _day(now_ms: int) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from ballast.core.cluster.drain import Drain
 from ballast.core.document_types import STYLE
+from ballast.core.field_types import Count
 from ballast.daemon.context.view import Answer, PlanView
 from ballast.daemon.policy import ActionKind
 from ballast.executor.journal.drains import drains_in
@@ -34,11 +35,16 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
+class _Rejection:
+    plan: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reserved:
     """The lock was released for a person."""
 
-    who: str
-    until_ms: int
+    who: Annotated[str, Field(validation_alias="for")]
+    until_ms: Count
     """Wall clock, since every replica goes by it."""
 
 
@@ -51,7 +57,7 @@ def find_reserved(records: Iterable[Record]) -> Reserved | None:
     """Whom the lock was last released for."""
     for record in records:
         if record.key == RESERVED_KEY and record.value is not None:
-            return read_record(record, lambda r: Reserved(r.text("for"), r.integer("until_ms")))
+            return read_record(record, Reserved)
     return None
 
 
@@ -82,11 +88,8 @@ def decisions_in(records: Iterable[Record]) -> Decisions:
     shown, told = (None if asked is None else _plan(asked.value)), ([] if answers is None else _answers(answers.value))
     return Decisions(
         pause=find_pause(found.values()),
-        rejected={kind: read_record(record, lambda r: r.text("plan")) for kind, record in rejected.items()},
-        approved={
-            kind: read_record(record, lambda r: Approval(plan=r.text("plan"), by=r.text("by")))
-            for kind, record in approved.items()
-        },
+        rejected={kind: read_record(record, _Rejection).plan for kind, record in rejected.items()},
+        approved={kind: read_record(record, Approval) for kind, record in approved.items()},
         drains=drains_in(found.values()),
         asked=shown,
         answers=tuple(told or ()),

@@ -16,7 +16,7 @@ from cronsim import CronSim
 
 from ballast.core.catalogue import Catalogue, Message
 from ballast.core.wording import human_time
-from ballast.daemon.acting.action_history import ActionHistory
+from ballast.daemon.acting.action_history import NO_ACTIONS, ActionHistory
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.view import COOLING_DOWN, Board, Other, Outage, Permission, Role
@@ -140,7 +140,7 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
 
 def _objections_of_time(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Iterator[PermissionReason]:
     own = policy.actions.of(kind)
-    acts = at.acts.get(kind, ActionHistory())
+    acts = at.acts.get(kind, NO_ACTIONS)
     now = datetime.fromtimestamp(at.now_ms / 1000, UTC)
     if not is_open(own.windows, now):
         opening = next_opening(own.windows, now)

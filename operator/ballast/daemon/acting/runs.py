@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
-from ballast.daemon.acting.action_history import ActionHistory
+from ballast.daemon.acting.action_history import NO_ACTIONS, ActionHistory
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.log import log_event
 from ballast.daemon.context.view import Board
@@ -147,7 +147,7 @@ class Runs:
             acts = acts_in(records)
             for kind, missing in self._unwritten.items():
                 for one in missing:
-                    acts[kind] = one.add_to(acts.get(kind, ActionHistory()))
+                    acts[kind] = one.add_to(acts.get(kind, NO_ACTIONS))
             self.acts = acts
 
     def write_acts(self) -> None:
@@ -157,7 +157,7 @@ class Runs:
         with self._writing:
             for kind in list(self._unwritten):
                 try:
-                    written = self.access.write(Record(acts_key(kind), self.acts[kind].to_json()))
+                    written = self.access.write(Record(acts_key(kind), asdict(self.acts[kind])))
                 except BallastError as failure:
                     # What has begun, or ended, has: that it is not written yet must not pass for a failure of that.
                     sentence = f"The counts of {kind.value} are not in the journal yet: {failure}"
@@ -174,7 +174,7 @@ class Runs:
     ) -> None:
         """In the journal too: a restart must not grant a second day's worth."""
         with self._writing:
-            acts, change = count(self.acts.get(kind, ActionHistory()))
+            acts, change = count(self.acts.get(kind, NO_ACTIONS))
             self.acts = {**self.acts, kind: acts}
             self._unwritten[kind] = (*self._unwritten.get(kind, ()), change)
         self.write_acts()
@@ -183,9 +183,7 @@ class Runs:
 def acts_in(records: Iterable[Record]) -> dict[ActionKind, ActionHistory]:
     """The counts of each kind, as the journal keeps them; counts that are not whole are refused, since caps would begin anew."""
     kinds = {acts_key(kind): kind for kind in ActionKind}
-    return {
-        kinds[r.key]: read_record(r, ActionHistory.from_json) for r in records if r.key in kinds and r.value is not None
-    }
+    return {kinds[r.key]: read_record(r, ActionHistory) for r in records if r.key in kinds and r.value is not None}
 
 
 def acts_key(kind: ActionKind) -> str:

@@ -8,18 +8,18 @@ are there), and never stands in the way of the run: what cannot be done now is t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
-from ballast.core.document import Reader
 from ballast.core.plan import Plan
 from ballast.errors import BallastError, Fenced
 from ballast.executor.journal.notes import RunNote
 from ballast.executor.journal.term import LeaseTerm
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
-from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record, read_record, require_version
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record, read_record
 from ballast.ports.time import Clock
 
 REPLICAS: Final = 3
@@ -30,6 +30,11 @@ VERSION: Final = 1
 MIN_ISR: Final = "min.insync.replicas"
 COPIED_WITHIN_S: Final = 30.0
 POLL_S: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    topics: dict[str, int]
 
 
 def keep_replicated(
@@ -108,13 +113,8 @@ def _read_begun(journal: Journal | LeaseTerm) -> dict[str, int]:
     """Topics whose replicas an earlier process began to add, and how many they were to be."""
     for record in journal.read():
         if record.key == KEY and record.value is not None:
-            require_version(record, VERSION)
-            return read_record(record, _topics)
+            return read_record(record, _Begun, version=VERSION).topics
     return {}
-
-
-def _topics(r: Reader) -> dict[str, int]:
-    return {str(topic): int(count) for topic, count in r.mapping("topics").items()}
 
 
 def _wait_until_in_sync(

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from ballast.core.cluster.drain import Drain
+from ballast.core.field_types import Count
 from ballast.ports.journal import STRANGE_HINT, Corrupt, Record, read_record
 
 _DRAIN: Final = "drain/"
+
+
+@dataclass(frozen=True, slots=True)
+class _Signed:
+    by: str
+    since_ms: Count
 
 
 def drains_in(records: Iterable[Record]) -> tuple[Drain, ...]:
@@ -27,4 +35,5 @@ def _drain(record: Record) -> Drain:
     broker = record.key.removeprefix(_DRAIN)
     if not broker.isdecimal():
         raise Corrupt(f"The journal's record {record.key} names no broker.", hint=STRANGE_HINT)
-    return read_record(record, lambda r: Drain(broker=int(broker), by=r.text("by"), since_ms=r.integer("since_ms")))
+    signed = read_record(record, _Signed)
+    return Drain(broker=int(broker), by=signed.by, since_ms=signed.since_ms)

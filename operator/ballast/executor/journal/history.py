@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from ballast.core.document import Reader
+from typing_extensions import TypedDict
+
+from ballast.core.field_types import Count
 from ballast.core.plan import Purpose
 from ballast.errors import Refused
 from ballast.executor.journal.records import (
     KINDS,
+    RUN_VERSION,
     STRIPPED,
     Parsed,
+    RunHeader,
     Unreadable,
     ended_key,
     has_ended,
     load_open_runs,
-    read_purpose,
     run_ids,
     run_key,
     tally,
 )
 from ballast.executor.machine.run import Now, Phase, Run, Status
 from ballast.executor.machine.stages import Verified
-from ballast.ports.journal import Record
+from ballast.ports.journal import Record, read_record
 
 KEPT_IN_PLACE_KEY: Final = "hand/"
 """What the keys of orders to keep replicas in their log dirs begin with: intents outside of a run, deleted once they are answered."""
@@ -114,7 +117,7 @@ def load_ended(records: Sequence[Record], parsed: Parsed | None = None) -> Histo
                 skipped[run_id] = STRIPPED
                 continue
             try:
-                found.append(parsed.read(record, lambda r, run_id=run_id: _summary(run_id, r)))  # type: ignore[misc]
+                found.append(parsed.read(record, _read_summary))
             except Refused as strange:
                 skipped[run_id] = Unreadable.of(strange)
     parsed.end_reading()
@@ -147,27 +150,18 @@ def _age(run: RunSummary) -> tuple[int, str]:
     return run.started_ms, run.id
 
 
-def _summary(run_id: str, r: Reader) -> RunSummary:
-    numbers = r.child("tally")
-    return RunSummary(
-        id=run_id,
-        intent=r.text("intent"),
-        purpose=read_purpose(r.child("purpose")),
-        phase=Phase(r.text("phase")),
-        status=Status(r.text("status")),
-        started_ms=r.integer("started_ms"),
-        ended_ms=r.integer("ended_ms"),
-        rollback_of=r.optional_text("rollback_of"),
-        stopped_by=r.text("stopped_by") if r.has("stopped_by") else "",
-        moves=_counts(numbers, "moves"),
-        elections=_counts(numbers, "elections"),
-        bytes_total=numbers.optional_integer("bytes_total"),
-        bytes_done=numbers.integer("bytes_done"),
-    )
+def _read_summary(header: Record) -> RunSummary:
+    found = read_record(header, _EndedHeader, version=RUN_VERSION)
+    return RunSummary(id=header.key.removeprefix(run_key("")), **found.shared(), **found.tally)
 
 
-def _counts(r: Reader, key: str) -> dict[str, int]:
-    counts: dict[str, Any] = r.mapping(key)
-    if not all(isinstance(n, int) for n in counts.values()):
-        raise r.wrong(key, "an object of whole numbers")
-    return counts
+class _Tally(TypedDict):
+    moves: dict[str, int]
+    elections: dict[str, int]
+    bytes_total: Count | None
+    bytes_done: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EndedHeader(RunHeader):
+    tally: _Tally

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from ballast.core.cluster import ConfigValue, TopicPartition
-from ballast.core.document import Reader
 from ballast.core.throttles import LISTS, DesiredThrottles, LedgerEntry, Op, Setting, Settlement, parse_list, settle
 from ballast.executor.journal.notes import RunNote, why
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource, Outcome
-from ballast.ports.journal import Record, read_record, require_version
+from ballast.ports.journal import Record, read_record
 from ballast.ports.time import Clock
 
 LEDGER_VERSION: Final = 1
@@ -84,8 +83,8 @@ def dump_held(setting: Setting, held: LedgerEntry | None, ledger: str = RUNS, *,
 def load_topic_ids(records: Iterable[Record], ledger: str = RUNS) -> dict[str, str]:
     """The ids of the topics whose settings stand in the ledger, where the cluster has ids."""
     lines = [r for r in records if r.key.startswith(f"{ledger}/topic/") and r.value is not None]
-    found = (read_record(line, lambda r: (r.text("name"), r.optional_text("topic_id"))) for line in lines)
-    return {name: topic_id for name, topic_id in found if topic_id is not None}
+    found = (read_record(line, _Owner) for line in lines)
+    return {owner.name: owner.topic_id for owner in found if owner.topic_id is not None}
 
 
 def load_ledger(records: Iterable[Record], ledger: str = RUNS) -> dict[Setting, LedgerEntry]:
@@ -94,17 +93,29 @@ def load_ledger(records: Iterable[Record], ledger: str = RUNS) -> dict[Setting, 
     for record in records:
         if not record.key.startswith(f"{ledger}/") or record.value is None:
             continue
-        require_version(record, LEDGER_VERSION)
-        setting, held = read_record(record, _line)
-        out[setting] = held
+        line = read_record(record, _Line, version=LEDGER_VERSION)
+        out[Setting(line.kind, line.name, line.key)] = LedgerEntry(line.prior, line.ours)
     return out
 
 
-def _line(r: Reader) -> tuple[Setting, LedgerEntry]:
-    """What stood there before must be said: as if nothing had, it would be deleted in the place of being put back."""
-    return Setting(r.text("kind"), r.text("name"), r.text("key")), LedgerEntry(
-        r.text_or_null("prior"), frozenset(r.texts("ours"))
-    )
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """Whose setting a line is about."""
+
+    name: str
+    topic_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of the ledger."""
+
+    kind: str
+    name: str
+    key: str
+    prior: str | None
+    """It must be said: as if nothing had stood there, the setting would be deleted in the place of being put back."""
+    ours: frozenset[str]
 
 
 def resource_of(setting: Setting) -> ConfigResource:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from ballast.core.document import Reader
 from ballast.core.field_types import Moment, Text
 from ballast.ports.journal import Record, Request, read_record, restart_record
 
@@ -19,7 +18,7 @@ class Pause:
 
     by: str
     since_ms: Moment
-    reason: Text = ""
+    reason: Text
 
     @property
     def signed(self) -> str:
@@ -53,12 +52,8 @@ def is_paused(records: Iterable[Record]) -> bool:
 def find_pause(records: Iterable[Record]) -> Pause | None:
     """The pause that stands; one that is not whole is refused, since without it more would be allowed."""
     record = _standing(records)
-    return None if record is None else read_record(record, _pause)
+    return None if record is None else read_record(record, Pause)
 
 
 def _standing(records: Iterable[Record]) -> Record | None:
     return next((record for record in records if record.key == PAUSE_KEY and record.value is not None), None)
-
-
-def _pause(r: Reader) -> Pause:
-    return Pause(by=r.text("by"), since_ms=r.integer("since_ms"), reason=r.text("reason"))

@@ -9,17 +9,18 @@ A record is versioned; one of a version that is not known, or that Ballast did n
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, TypeVar
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, Final, TypeVar
+
+from typing_extensions import TypedDict
 
 from ballast.core.catalogue import Message
 from ballast.core.cluster import UNKNOWN, TopicPartition
-from ballast.core.document import Reader
-from ballast.core.field_types import Parameters
+from ballast.core.document import parse
+from ballast.core.field_types import AtLeast, Count, OneOf, Parameters
 from ballast.core.plan import Move, Purpose, Reason
 from ballast.errors import Refused
 from ballast.executor.machine.notes import MoveNote, code_of, journaled_note, text_of
@@ -35,8 +36,8 @@ from ballast.ports.journal import (
     OtherVersion,
     Record,
     read_record,
-    require_version,
 )
+from ballast.ports.journal_codec import encode_json
 
 T = TypeVar("T")
 RUN_VERSION: Final = 1
@@ -202,11 +203,6 @@ def _dump_note(note: MoveNote | None) -> dict[str, Any]:
     return value
 
 
-def _note(r: Reader) -> MoveNote | None:
-    text = r.text("detail")
-    return journaled_note(text, r.text("code"), r.mapping("values")) if r.has("code") else journaled_note(text)
-
-
 def dump_run(run: Run) -> list[Record]:
     """Every record of a run; of one that has ended, two."""
     if run.ended:
@@ -221,7 +217,7 @@ def _dump_parts(run: Run) -> list[Record]:
 
 def _dump_ended(run: Run) -> Record:
     parts = [{"key": r.key, "value": r.value} for r in _dump_parts(run)]
-    packed = zlib.compress(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode())
+    packed = zlib.compress(encode_json(parts))
     return Record(ended_key(run.id), {"version": RUN_VERSION, "packed": base64.b64encode(packed).decode()})
 
 
@@ -264,11 +260,11 @@ class Parsed:
         self._before: dict[str, tuple[Record, Any]] = {}
         self._now: dict[str, tuple[Record, Any]] = {}
 
-    def read(self, record: Record, read: Callable[[Reader], T]) -> T:
+    def read(self, record: Record, read: Callable[[Record], T]) -> T:
         """What the record says."""
         known = self._before.get(record.key)
         if known is None or known[0] is not record:
-            known = (record, _read(record, read))
+            known = (record, read(record))
         self._now[record.key] = known
         found: T = known[1]
         return found
@@ -350,20 +346,20 @@ def unpack(record: Record) -> list[Record]:
     """The records of moves and elections that were packed into this one; any other record by itself."""
     if not record.key.startswith("ended/"):
         return [record]
-    text = _read(record, lambda r: r.text("packed"))
+    text = read_record(record, _Packed, version=RUN_VERSION).packed
     try:
         unpacking = zlib.decompressobj()
         data = unpacking.decompress(base64.b64decode(text, validate=True), LONGEST_UNPACKED_BYTES)
-        return [Record(str(part["key"]), dict(part["value"])) for part in json.loads(data)]
-    except (ValueError, zlib.error, KeyError, TypeError, RecursionError):
+        return parse(list[Record], data)
+    except (ValueError, zlib.error):
         raise Corrupt(f"The journal's record {record.key} is not one of Ballast's.", hint=STRANGE_HINT) from None
 
 
 def names_in_flight(records: Iterable[Record]) -> frozenset[TopicPartition]:
     """Partitions whose moves in open runs have not ended."""
     moves = [r for r in records if r.key.startswith("move/") and r.value is not None]
-    found = (read_record(m, lambda r: (r.text("topic"), r.integer("partition"), r.text("stage"))) for m in moves)
-    return frozenset(TopicPartition(topic, partition) for topic, partition, stage in found if stage not in ENDED_CODES)
+    found = (read_record(m, _Progress) for m in moves)
+    return frozenset(TopicPartition(m.topic, m.partition) for m in found if m.stage not in ENDED_CODES)
 
 
 def _load_run(
@@ -374,87 +370,154 @@ def _load_run(
     votes: dict[TopicPartition, ElectionRun] = {}
     for record in records:
         if record.key.startswith("move/"):
-            order, move = parsed.read(record, lambda r: (r.integer("order"), _move(r)))
+            order, move = parsed.read(record, _read_move)
             own.append((order, move.begin_waits(now)))
         elif record.key.startswith("election/"):
-            name, election = parsed.read(record, _election)
+            name, election = parsed.read(record, _read_election)
             votes[name] = election
-
-    def run(r: Reader) -> Run | None:
-        # Journals are read in whole appends, so every record of a run is here with its header.  Should one be missing all
-        # the same, something other than Ballast removed it, and half a run is nothing to act upon.
-        if (len(own), len(votes)) != (r.integer("moves"), r.integer("elections")):
-            return None
-        return Run(
-            id=run_id,
-            intent=r.text("intent"),
-            purpose=read_purpose(r.child("purpose")),
-            cluster_id=r.text("cluster_id"),
-            policy=ExecutionPolicy.load(r.mapping("policy"), skips_unknown=ended),
-            moves={m.move.name: m for _, m in sorted(own, key=lambda pair: pair[0])},
-            elections=votes,
-            phase=Phase(r.text("phase")),
-            status=Status(r.text("status")),
-            in_order=r.flag("in_order"),
-            unclean=r.flag("unclean"),
-            started_ms=r.integer("started_ms"),
-            ended_ms=r.integer("ended_ms"),
-            rollback_of=r.optional_text("rollback_of"),
-            rollback_when_cancelled=r.flag("rollback_when_cancelled"),
-            stopped_by=r.text("stopped_by") if r.has("stopped_by") else "",
-            unknown_settings=ExecutionPolicy.unknown(r.mapping("policy")),
+    if header is None:
+        return None
+    found = read_record(header, _WholeHeader, version=RUN_VERSION)
+    # Journals are read in whole appends, so every record of a run is here with its header.  Should one be missing all
+    # the same, something other than Ballast removed it, and half a run is nothing to act upon.
+    if (len(own), len(votes)) != (found.moves, found.elections):
+        return None
+    unknown = ExecutionPolicy.unknown(found.policy)
+    if unknown and not ended:
+        raise Corrupt(
+            f"The journaled policy has settings this version does not know: {', '.join(unknown)}.",
+            hint="Use the Ballast version that started the run, or a newer one.",
         )
-
-    return None if header is None else _read(header, run)
-
-
-def _read(record: Record, read: Callable[[Reader], T]) -> T:
-    """What the record says, when this version of Ballast knows how to read it."""
-    require_version(record, RUN_VERSION)
-    return read_record(record, read)
-
-
-def read_purpose(r: Reader) -> Purpose:
-    """What a run is for, as its header has it."""
-    return Purpose(r.text("code"), r.integers("brokers"), r.texts("racks"))
-
-
-def _move(r: Reader) -> MoveRun:
-    code, detail = r.texts("reason")
-    return MoveRun(
-        Move(
-            topic=r.text("topic"),
-            partition=r.integer("partition"),
-            old=r.integers("old"),
-            new=r.integers("new"),
-            size_bytes=r.integer("size_bytes", at_least=UNKNOWN),
-            reason=Reason(code, detail),
-            log_dirs=r.texts("log_dirs") if r.has("log_dirs") else None,
-        ),
-        stage=_stage(r),
-        attempts=r.integer("attempts"),
-        note=_note(r) if r.has("detail") else None,
-        since_ms=r.integer("since_ms"),
-        cancelled_by=r.text("cancelled_by") if r.has("cancelled_by") else "",
-        topic_id=r.text("topic_id") if r.has("topic_id") else None,
+    return Run(
+        id=run_id,
+        cluster_id=found.cluster_id,
+        policy=read_record(Record(header.key, found.policy), ExecutionPolicy),
+        moves={m.move.name: m for _, m in sorted(own, key=lambda pair: pair[0])},
+        elections=votes,
+        in_order=found.in_order,
+        unclean=found.unclean,
+        rollback_when_cancelled=found.rollback_when_cancelled,
+        unknown_settings=unknown,
+        **found.shared(),
     )
 
 
-def _stage(r: Reader) -> Stage:
-    code, raced = r.text("stage"), r.has("raced") and r.flag("raced")
-    kind = _STAGES.get(code)
-    if kind is None:
-        raise r.wrong("stage", "the stage of a move")
+def _read_move(record: Record) -> tuple[int, MoveRun]:
+    m = read_record(record, _MoveRecord, version=RUN_VERSION)
+    return m.order, MoveRun(
+        Move(m.topic, m.partition, m.old, m.new, m.size_bytes, Reason(*m.reason), m.log_dirs),
+        stage=_stage(m),
+        attempts=m.attempts,
+        note=m.note,
+        since_ms=m.since_ms,
+        cancelled_by=m.cancelled_by,
+        topic_id=m.topic_id,
+    )
+
+
+def _stage(m: _MoveRecord) -> Stage:
+    kind = _STAGES[m.stage]
     if issubclass(kind, Ended):
-        return kind(r.text("outcome") if r.has("outcome") else "")
+        return kind(m.outcome)
     if kind is Relocating:
-        return Relocating(seen_on=frozenset(r.integers("seen_on")) if r.has("seen_on") else frozenset())
-    return kind(raced=raced) if issubclass(kind, Reassigning | Cancelling) else kind()
+        return Relocating(seen_on=m.seen_on)
+    return kind(raced=m.raced) if issubclass(kind, Reassigning | Cancelling) else kind()
+
+
+def _read_election(record: Record) -> tuple[TopicPartition, ElectionRun]:
+    e = read_record(record, _ElectionRecord, version=RUN_VERSION)
+    return TopicPartition(e.topic, e.partition), ElectionRun(e.stage, e.attempts, e.note)
+
+
+# The records as they are read; what has a default is written only where it says something.
+
+
+class _Purpose(TypedDict):
+    code: str
+    brokers: tuple[Count, ...]
+    racks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHeader:
+    """What a header says that lists show as well."""
+
+    intent: str
+    purpose: _Purpose
+    phase: Phase
+    status: Status
+    started_ms: Count
+    ended_ms: Count
+    rollback_of: str | None = None
+    stopped_by: str = ""
+
+    def shared(self) -> dict[str, Any]:
+        """All of it, by the names that it has in a run."""
+        return {f.name: getattr(self, f.name) for f in fields(RunHeader)} | {"purpose": Purpose(**self.purpose)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WholeHeader(RunHeader):
+    cluster_id: str
+    policy: dict[str, Any]
+    in_order: bool
+    unclean: bool
+    rollback_when_cancelled: bool
+    moves: Count
+    elections: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Packed:
+    packed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Progress:
+    topic: str
+    partition: Count
+    stage: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Noted(_Progress):
+    attempts: Count
+    detail: str
+    code: str | None = None
+    values: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Require of a code what its sentence was made of."""
+        if self.code is not None and self.values is None:
+            raise ValueError("'values' is missing beside 'code'")
+
+    @property
+    def note(self) -> MoveNote | None:
+        """What was said, if anything."""
+        return journaled_note(self.detail) if self.code is None else journaled_note(self.detail, self.code, self.values)
 
 
 _STAGES: Final = {stage.code: stage for stage in STAGES}
 
 
-def _election(r: Reader) -> tuple[TopicPartition, ElectionRun]:
-    name = TopicPartition(r.text("topic"), r.integer("partition"))
-    return name, ElectionRun(ElectionStage(r.text("stage")), r.integer("attempts"), _note(r))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MoveRecord(_Noted):
+    stage: Annotated[str, OneOf(*_STAGES)]
+    order: Count
+    old: tuple[Count, ...]
+    new: tuple[Count, ...]
+    size_bytes: Annotated[int, AtLeast(UNKNOWN)]
+    reason: tuple[str, str]
+    since_ms: Count
+    detail: str = ""
+    outcome: str = ""
+    raced: bool = False
+    seen_on: frozenset[Count] = frozenset()
+    log_dirs: tuple[str, ...] | None = None
+    topic_id: str | None = None
+    cancelled_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ElectionRecord(_Noted):
+    stage: ElectionStage

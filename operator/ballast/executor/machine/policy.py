@@ -191,19 +191,3 @@ class ExecutionPolicy:
     def unknown(cls, value: Mapping[str, Any]) -> tuple[str, ...]:
         """The knobs in ``dump``'s JSON that this version does not have."""
         return tuple(sorted(set(value) - {f.name for f in fields(cls)}))
-
-    @classmethod
-    def load(cls, value: Mapping[str, Any], *, skips_unknown: bool = False) -> Self:
-        """Read ``dump``'s JSON; a knob of a newer version is refused rather than ignored, unless nothing acts by it any more."""
-        strange = cls.unknown(value)
-        if skips_unknown:
-            value = {name: v for name, v in value.items() if name not in strange}
-        elif strange:
-            raise UsageError(
-                f"The journaled policy has settings this version does not know: {', '.join(strange)}.",
-                hint="Use the Ballast version that started the run, or a newer one.",
-            )
-        given = dict(value)
-        if "throttle_per_broker" in given:
-            given["throttle_per_broker"] = {int(k): int(v) for k, v in given["throttle_per_broker"].items()}
-        return cls(**given)

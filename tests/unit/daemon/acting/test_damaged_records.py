@@ -80,7 +80,7 @@ def test_a_record_without_one_of_its_keys_is_refused_by_name(what: str, key: str
     """A person's rate that is "not there" would be deleted, a pause without a key not heeded, a count begin at 0."""
     record, read, _, _ = WHOLE[what]
     damaged = Record(record.key, {k: v for k, v in (record.value or {}).items() if k != key})
-    named = record.key if key == "version" else f"{record.key}: '{key}'"
+    named = record.key if key == "version" else f"{record.key}: {key}: "
     with pytest.raises(Refused, match=named):
         read([damaged])
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.daemon.acting.action_history import ActionHistory
+from ballast.daemon.acting.action_history import NO_ACTIONS
 from ballast.daemon.acting.permission import CODES, Situation, permission, permissions
 from ballast.daemon.context.view import Other, Role
 from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, LeaderPolicy, Mode, Window
@@ -91,7 +91,7 @@ def test_windows_caps_and_cool_down_are_per_kind() -> None:
         AUTO, actions=Actions(moves=ActionPolicy(windows=(window,)), elections=ActionPolicy(per_day=2, cool_down_s=60))
     )
     assert "2026-11-22 01:00 UTC" in permission(ActionKind.MOVES, policy, CALM).detail
-    used = ActionHistory().add_start(NOON_MS, "a").add_start(NOON_MS, "b")
+    used = NO_ACTIONS.add_start(NOON_MS, "a").add_start(NOON_MS, "b")
     at = replace(CALM, acts={ActionKind.ELECTIONS: used})
     assert code(ActionKind.ELECTIONS, policy, at) == "cap-reached"
     tomorrow = replace(at, now_ms=NOON_MS + 86_400_000)
@@ -105,7 +105,7 @@ def test_windows_caps_and_cool_down_are_per_kind() -> None:
 def test_what_a_person_approved_waits_for_no_cool_down_and_for_everything_else(kind: ActionKind) -> None:
     """A cool-down keeps the daemon from acting too often by itself; windows and caps are what people set for all."""
     policy = replace(AUTO, actions=Actions(**{kind.value: ActionPolicy(per_day=2, cool_down_s=60)}))
-    cooling = replace(CALM, acts={kind: ActionHistory().add_start(NOON_MS, "a").add_end(NOON_MS - 30_000)})
+    cooling = replace(CALM, acts={kind: NO_ACTIONS.add_start(NOON_MS, "a").add_end(NOON_MS - 30_000)})
     verdict = permission(kind, policy, cooling)
     assert (verdict.code, verdict.may_start(approved=False), verdict.may_start(approved=True)) == (
         "cooling-down",
@@ -114,7 +114,11 @@ def test_what_a_person_approved_waits_for_no_cool_down_and_for_everything_else(k
     )
     assert "approve" in verdict.detail
     capped = replace(cooling, acts={kind: cooling.acts[kind].add_start(NOON_MS, "b")})
-    for otherwise in (capped, replace(cooling, pause=Pause(by="Ada", since_ms=NOON_MS)), replace(cooling, run="r1")):
+    for otherwise in (
+        capped,
+        replace(cooling, pause=Pause(by="Ada", since_ms=NOON_MS, reason="")),
+        replace(cooling, run="r1"),
+    ):
         assert not permission(kind, policy, otherwise).may_start(approved=True)
     assert permission(kind, policy, CALM).may_start(approved=False)
 
@@ -123,7 +127,7 @@ def test_what_a_person_approved_waits_for_no_cool_down_and_for_everything_else(k
 def test_a_clock_that_jumps_never_stretches_a_cool_down(end: int, cool_down: float) -> None:
     """Whatever the wall clock does, the cool-down is over at the latest its own length after now."""
     policy = replace(AUTO, actions=Actions(moves=ActionPolicy(cool_down_s=cool_down)))
-    acts = {ActionKind.MOVES: ActionHistory().add_end(NOON_MS + end)}
+    acts = {ActionKind.MOVES: NO_ACTIONS.add_end(NOON_MS + end)}
     later = replace(CALM, now_ms=max(NOON_MS, NOON_MS + end) + int(cool_down * 1000) + 1, acts=acts)
     assert code(ActionKind.MOVES, policy, later) == "allowed"
 
@@ -131,7 +135,7 @@ def test_a_clock_that_jumps_never_stretches_a_cool_down(end: int, cool_down: flo
 def test_an_end_noted_by_a_clock_far_ahead_holds_nothing() -> None:
     """Otherwise everything waits until that time has come; the next end replaces it."""
     policy = replace(AUTO, actions=Actions(moves=ActionPolicy(cool_down_s=60)))
-    acts = ActionHistory().add_end(NOON_MS + 9 * 86_400_000)
+    acts = NO_ACTIONS.add_end(NOON_MS + 9 * 86_400_000)
     assert code(ActionKind.MOVES, policy, replace(CALM, acts={ActionKind.MOVES: acts})) == "allowed"
     assert acts.add_end(NOON_MS).last_end_ms == NOON_MS
 

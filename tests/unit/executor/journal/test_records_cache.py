@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import pytest
 
-from ballast.core.document import Reader
 from ballast.core.plan import Move, Plan
 from ballast.executor.journal.records import Parsed, changes, dump_run, load_open_runs
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -42,12 +41,12 @@ class Counted(Parsed):
         super().__init__()
         self.parsed: list[str] = []
 
-    def read(self, record: Record, read: Callable[[Reader], T]) -> T:
+    def read(self, record: Record, read: Callable[[Record], T]) -> T:
         """As ever."""
 
-        def counting(reader: Reader) -> T:
+        def counting(read_now: Record) -> T:
             self.parsed.append(record.key)
-            return read(reader)
+            return read(read_now)
 
         return super().read(record, counting)
 
@@ -76,3 +75,10 @@ def test_a_record_in_pieces_is_decoded_again_when_it_changes() -> None:
         assert view.records() == view.records() == (Record("k", value),)
     written(view, Record("k", None))
     assert view.records() == ()
+
+
+def test_bytes_that_are_no_text_are_written_as_what_can_be_read() -> None:
+    """A user's name may hold some: the record that names it would keep every process from reading the journal."""
+    view = JournalView()
+    written(view, Record("k", {"by": "\udcff \U0001f600 \\ud800 é"}))
+    assert view.records() == (Record("k", {"by": "? \U0001f600 \\ud800 é"}),)
