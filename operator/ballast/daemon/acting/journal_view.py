@@ -122,9 +122,11 @@ class JournalReader:
         )
         return f"{human_many(len(journal_view.history), 'run')} ended so far.{skipped}{owed}{unshown}"
 
-    def note_open(self, run: RunView | None, moving: frozenset[TopicPartition]) -> None:
-        """What the process that takes the lock finds open, before the journal is read again for the page."""
-        self.view = replace(self.view, open=run, moving=moving)
+    def find_open_run(self, records: Sequence[Record]) -> str:
+        """The oldest run that has not ended, from now on known to the page too; empty for none."""
+        left = load_open_runs(records, Now(self.clock.now_ms(), self.clock.monotonic_s()))
+        self.view = replace(self.view, open=run_view(left[0]) if left else None, moving=names_in_flight(records))
+        return left[0].id if left else ""
 
     def show_run(self) -> str:
         """Publish how far the run in progress has come; elsewhere what the journal tells of the one that another process executes."""

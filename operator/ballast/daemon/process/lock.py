@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from ballast.daemon.acting.decisions import Reserved, decisions_in, find_reserved, reserved_record
 from ballast.daemon.acting.journal_view import JournalReader
 from ballast.daemon.acting.propose import Proposals
-from ballast.daemon.acting.run_views import run_view
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
 from ballast.daemon.context.log import log_event
@@ -21,8 +20,6 @@ from ballast.daemon.context.view import Board, LockView, Role
 from ballast.daemon.policy import LivePolicy
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Refused, Unavailable
 from ballast.executor.journal.pause import Pause, pause_record
-from ballast.executor.journal.records import load_open_runs, names_in_flight
-from ballast.executor.machine.run import Now
 from ballast.ports.event_sink import ClusterEvent, EventSink
 from ballast.ports.journal import Holder, Journal, UnusableJournal, find_restart
 from ballast.ports.time import Clock
@@ -90,9 +87,7 @@ class Lock:
         self.board.publish(drains=decided.drains)
         self.board.load_answers(decided.answers)
         self.runs.set_pause(decided.pause)
-        left = load_open_runs(records, Now(self.clock.now_ms(), self.clock.monotonic_s()))
-        self.journal.note_open(run_view(left[0]) if left else None, names_in_flight(records))
-        self.runs.adopt(left[0].id if left else "")
+        self.runs.adopt(self.journal.find_open_run(records))
 
     def _only_observe(self) -> str:
         """Leave the run as it is, release the lock, and write nothing from then on; a later change of mode takes both up."""

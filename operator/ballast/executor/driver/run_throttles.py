@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ballast.core.throttles import DesiredThrottles, Ledger, Setting, brokers_involved
 from ballast.core.throttles.restore_commands import restore_commands
 from ballast.errors import Unavailable
-from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merge
+from ballast.executor.journal.ledger import Throttler, merge
 from ballast.executor.journal.notes import RunNote
 from ballast.executor.journal.records import load_open_runs
 from ballast.executor.journal.run_journal import restore_from_memory
@@ -45,8 +45,8 @@ class RunThrottles:
 
     def _load(self, run_id: str) -> None:
         records = self.journal.read()
-        ledger = load_ledger(records)
-        self._throttler = replace(self._throttler, ledger=ledger, topic_ids=load_topic_ids(records))
+        self._throttler.load(records)
+        ledger = self._throttler.ledger
         others: dict[Setting, frozenset[str]] = {}
         now = Now(self.clock.now_ms(), self.clock.monotonic_s())
         for other in load_open_runs(records, now) if ledger else ():

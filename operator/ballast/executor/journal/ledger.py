@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -152,6 +152,10 @@ class Throttler:
     """The ids of the topics whose settings were changed: another topic of the same name owes nothing."""
     seen: dict[str, tuple[str, float]] = field(default_factory=dict)
     """The ids that topics had when they were last read, and when that was."""
+
+    def load(self, records: Sequence[Record]) -> None:
+        """Take up its ledger as the journal has it."""
+        self.ledger, self.topic_ids = load_ledger(records, self.kind), load_topic_ids(records, self.kind)
 
     def settle(
         self,
