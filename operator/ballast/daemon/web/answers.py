@@ -32,7 +32,7 @@ class Answer:
 
     def to_json(self) -> bytes:
         """As it is sent; one that is not as its type says is a bug, and is not."""
-        return _writer(self.kind).dump_json(self, warnings="error")
+        return _writer(self.kind).dump_json(self, by_alias=True, warnings="error")
 
 
 @cache
