@@ -183,4 +183,4 @@ def test_no_other_process_is_blamed_after_an_outage(context: Rig, store: Journal
     with pytest.raises(Unavailable):
         keep_lock(context, holder())
     observe(context)
-    assert {p.detail.partition(":")[0] for p in context.board.view.permissions} == {"The journal cannot be used"}
+    assert {(p.code, p.cause) for p in context.board.view.permissions} == {("standby", "journal")}

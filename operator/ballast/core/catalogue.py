@@ -1,11 +1,11 @@
-"""What a code and its figures say: decisions make codes with parameters, a package's catalogue has one template for each.
+"""What a code and its figures say: decisions make codes with parameters, a package's table has one template for each.
 
-A template is a format string whose specs are *forms*: ``{size:bytes}``, ``{replicas:list}``.
+Where one code has several causes, each has a template of its own, by ``(code, cause)``.  A template is a format string whose specs are *forms*: ``{size:bytes}``, ``{replicas:list}``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from string import Formatter
 from typing import Any, ClassVar, Final, NamedTuple
@@ -33,6 +33,21 @@ class Template(NamedTuple):
     remedy: str = ""
 
 
+Key = str | tuple[str, str]
+"""A code, or a code with one of its causes."""
+Table = Mapping[Key, str | Template]
+
+
+def key_of(code: str, cause: str = "") -> Key:
+    """By which a table has a code; the cause is empty for the one that goes without saying."""
+    return (code, cause) if cause else code
+
+
+def codes_of(table: Iterable[Key]) -> tuple[str, ...]:
+    """Its codes in their order, each once."""
+    return tuple(dict.fromkeys(key if isinstance(key, str) else key[0] for key in table))
+
+
 class Catalogue(Formatter):
     """Writes figures as the sentences of this project do."""
 
@@ -55,16 +70,16 @@ class Message:
 
     code: str
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    cause: str = ""
+    """Which of the code's causes; empty for the one that goes without saying."""
 
-    sentences: ClassVar[Mapping[str, str]] = {}
-    remedies: ClassVar[Mapping[str, str]] = {}
-    """What to do about it, for codes where there is something."""
+    sentences: ClassVar[Table] = {}
     catalogue: ClassVar[Catalogue] = Catalogue()
 
     def __post_init__(self) -> None:
         """A code without a sentence is found where it is made, not where it is shown."""
-        if self.code not in self.sentences:
-            raise ValueError(f"{self.code} is not a code of {type(self).__name__}")
+        if (key := key_of(self.code, self.cause)) not in self.sentences:
+            raise ValueError(f"{key} is not a code of {type(self).__name__}")
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -72,13 +87,22 @@ class Message:
         return dict(plain(self.values))
 
     @property
+    def detail(self) -> str:
+        """The sentence for people."""
+        return self.catalogue.render(self._said.detail, self.values)
+
+    @property
     def remedy(self) -> str:
         """What to do; empty where there is nothing."""
-        return self.catalogue.render(self.remedies.get(self.code, ""), self.values)
+        return self.catalogue.render(self._said.remedy, self.values)
+
+    @property
+    def _said(self) -> Template:
+        found = self.sentences[key_of(self.code, self.cause)]
+        return Template(found) if isinstance(found, str) else found
 
     def __str__(self) -> str:
-        """The sentence for people."""
-        return self.catalogue.render(self.sentences[self.code], self.values)
+        return self.detail
 
 
 def plain(value: object) -> Any:

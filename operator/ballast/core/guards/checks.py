@@ -319,7 +319,7 @@ def _health(
 ) -> Verdict | None:
     def lacks(code: str, of: TopicPartition, **values: Value) -> Verdict:
         figures = {"in_sync": unhealthy.isr[of], **values}
-        return Verdict(code, str(of), figures, isr_within_s=_isr_within_s(state, of))
+        return Verdict(code, figures, subject=str(of), isr_within_s=_isr_within_s(state, of))
 
     if (name := unhealthy.at_min_isr) is not None:
         return lacks("at-min-isr", name, partition=name)

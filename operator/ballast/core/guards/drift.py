@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ballast.core.catalogue import Message
+from ballast.core.catalogue import Key, Message
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.fingerprint import find_recreated, fingerprint
 
-SENTENCES: Final[Mapping[str, str]] = {
+SENTENCES: Final[Mapping[Key, str]] = {
     # Since the plan was made.
     "topic-recreated": "topic {topic} was deleted and recreated (its id was {was} and is {now})",
     "replicas-changed": "replicas changed on {count:partitions} of it ({partition} has {replicas:list})",

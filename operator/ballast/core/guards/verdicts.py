@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from ballast.core.catalogue import Catalogue, Template
+from ballast.core.catalogue import Catalogue, Key, Message, Template
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.cluster.isr import leaving_sentence
 from ballast.core.throttles import RateShortfall
@@ -21,7 +21,7 @@ GO_ON: Final = "Bring its out-of-sync replicas back in sync; the moves then cont
 SPACE_UNKNOWN: Final = "Free disk space of broker {broker} is unknown (for {partition})."
 ALLOW: Final = "or say --unknown-disk-space allow."
 
-TEMPLATES: Final[Mapping[str, Template]] = {
+TEMPLATES: Final[Mapping[Key, Template]] = {
     # The partition.
     "deleted": Template("{partition} no longer exists or is being deleted."),
     "foreign-reassignment": Template(
@@ -52,15 +52,15 @@ TEMPLATES: Final[Mapping[str, Template]] = {
         "Broker {broker} has {free:bytes} free and {partition} needs {size:bytes}.{failed:failed}",
         "Free disk space there, or make a new plan.",
     ),
-    "destination-full/log-dir": Template(
+    ("destination-full", "log-dir"): Template(
         "Log dir {log_dir} of broker {broker} has {free:bytes} free and {partition} needs {size:bytes}.{failed:failed}",
         "Free disk space there, or make a new plan.",
     ),
     "destination-space-unknown": Template(f"{SPACE_UNKNOWN}{{failed:failed}}", f"Check that broker, {ALLOW}"),
-    "destination-space-unknown/unreachable": Template(
+    ("destination-space-unknown", "unreachable"): Template(
         f"{SPACE_UNKNOWN} It did not report its log dirs.", f"Check that broker, {ALLOW}"
     ),
-    "destination-space-unknown/unsized": Template(
+    ("destination-space-unknown", "unsized"): Template(
         f"{SPACE_UNKNOWN} {{other}} is being copied there, and its size is not known.",
         f"Log dirs are read again within a minute, {ALLOW}",
     ),
@@ -105,63 +105,39 @@ TEMPLATES: Final[Mapping[str, Template]] = {
         "It waits until they have ended; --keep-rates shares their rate instead.",
     ),
     "throttle-too-low": Template("{lack}.", "Give a higher --throttle, or --raise-throttle."),
-    "throttle-too-low/foreign": Template(
+    ("throttle-too-low", "foreign"): Template(
         "{lack}; that throttle is that of foreign reassignments.", "It waits until they have ended."
     ),
-    "throttle-too-low/headroom": Template(
+    ("throttle-too-low", "headroom"): Template(
         "{lack}, and auto may give broker {lack.broker} at most {max_bytes_per_s:bytes}/s.",
         "Wait for lower traffic, or give a rate with --throttle.",
     ),
 }
-"""Every verdict by its code; where one code has several causes, by ``code/cause``."""
+"""Every verdict."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Why a move may not start."""
+class Verdict(Message):
+    """Why a move may not start; the value ``partition`` is the one that it is about, as a rule the one that waits."""
 
-    code: str
-    subject: str
-    values: Mapping[str, Value] = field(default_factory=dict, hash=False)
-    """The figures of its sentence; ``partition`` is the one that it is about, as a rule the one that waits."""
-    cause: str = ""
+    subject: str = ""
     isr_within_s: float = UNKNOWN
     """For a refusal that waits for an ISR: after this long at most it no longer names a follower that has stopped fetching."""
+
+    sentences = TEMPLATES
+    catalogue = Catalogue({"others": lambda count: f" and {count} more partitions" if count else ""})
 
     @property
     def ends(self) -> bool:
         """Waiting would not help: the move is over."""
         return self.code in ENDS
 
-    @property
-    def detail(self) -> str:
-        """The sentence for people."""
-        return _CATALOGUE.render(self._saying.detail, self.values)
-
-    @property
-    def remedy(self) -> str:
-        """What to do; empty where there is nothing."""
-        return _CATALOGUE.render(self._saying.remedy, self.values)
-
-    @property
-    def _saying(self) -> Template:
-        return TEMPLATES[f"{self.code}/{self.cause}" if self.cause else self.code]
-
     def __str__(self) -> str:
+        """With what to do about it."""
         return " ".join(part for part in (self.detail, self.remedy, leaving_sentence(self.isr_within_s)) if part)
 
 
 def verdict(code: str, subject: object, *, cause: str = "", isr_within_s: float = UNKNOWN, **values: Value) -> Verdict:
-    """A verdict of this code, which ``TEMPLATES`` has; its subject is a partition, or a broker by its id."""
+    """A verdict of this code; its subject is a partition, or a broker by its id."""
     on = f"broker {subject}" if isinstance(subject, int) else str(subject)
-    found = Verdict(code, on, values, cause, isr_within_s)
-    if (f"{code}/{cause}" if cause else code) not in TEMPLATES:
-        raise ValueError(f"{code} is not a verdict")
-    return found
-
-
-_CATALOGUE: Final = Catalogue(
-    {
-        "others": lambda count: f" and {count} more partitions" if count else "",
-    }
-)
+    return Verdict(code, values, cause, on, isr_within_s)

@@ -8,48 +8,36 @@ its mask to ``scope``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from ballast.core.catalogue import Message
 from ballast.core.cluster import ClusterState, Ints
 from ballast.core.planner.intents import Intent
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem.scope import Scope, scope_of
-from ballast.core.planner.report.sentences import REJECTIONS, rejection
+from ballast.core.planner.report.sentences import CATALOGUE, REJECTIONS
 
 Value = int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """A rejection: by which rule, of whom, and why."""
+class Verdict(Message):
+    """A rejection: by which rule, its code, of whom, and why."""
 
-    rule: str
-    subject: str
+    subject: str = ""
     """``replica``: no broker may take it; ``broker``: it takes no replica at all; ``pair``: these two do not go together."""
-    cause: str = ""
-    """Which of the rule's causes; empty where it has one, or none that is known."""
-    values: Mapping[str, Value] = field(default_factory=dict)
-    """The figures of its sentence."""
 
-    @property
-    def detail(self) -> str:
-        """The sentence for people, without its capital and its full stop."""
-        return rejection(_key(self.rule, self.cause), self.values)
-
-
-def _key(rule: str, cause: str) -> str:
-    return f"{rule}/{cause}" if cause else rule
+    sentences = REJECTIONS
+    catalogue = CATALOGUE
 
 
 def _reject(rule: str, subject: str, cause: str = "", **values: Value) -> Verdict:
-    if _key(rule, cause) not in REJECTIONS:
-        raise ValueError(f"{_key(rule, cause)} has no sentence")
-    return Verdict(rule, subject, cause, values)
+    return Verdict(rule, values, cause, subject)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -83,5 +83,5 @@ class Drains:
         self.access.write(drain_record(broker, None))
         self.board.update(lambda view: {"drains": tuple(d for d in view.drains if d.broker != broker)})
         self.look_again()
-        kept = "/kept" if broker in self.policy.now.balance.draining else ""
-        return answer(f"drain-ended{kept}", by=request.by, broker=broker)
+        kept = "kept" if broker in self.policy.now.balance.draining else ""
+        return answer("drain-ended", kept, by=request.by, broker=broker)

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from ballast.core.catalogue import Catalogue, Message
+from ballast.core.catalogue import Catalogue, Key, Message, codes_of
 from ballast.core.wording import human_time
 from ballast.daemon.acting.action_history import NO_ACTIONS, ActionHistory
 from ballast.daemon.acting.runs import Runs
@@ -25,22 +25,22 @@ from ballast.daemon.policy import ActionKind, DaemonPolicy, LivePolicy, Mode, Wi
 from ballast.executor.journal.pause import Pause
 from ballast.ports.time import Clock
 
-SENTENCES: Final[Mapping[str, str]] = {
+SENTENCES: Final[Mapping[Key, str]] = {
     "stopping": "The daemon is stopping.",
     "observe-only": "The mode for {kind} is observe: nothing is ever written.",
     "no-reading": "There is no reading of the cluster yet.",
-    "no-reading/outage": "The cluster cannot be read since {since_ms:clock}: {why}",
-    "no-reading/old": "The newest reading of the cluster is {age_s:time} old; nothing is decided from it.",
+    ("no-reading", "outage"): "The cluster cannot be read since {since_ms:clock}: {why}",
+    ("no-reading", "old"): "The newest reading of the cluster is {age_s:time} old; nothing is decided from it.",
     "standby": "This process does not hold the cluster's lock.",
-    "standby/journal": "The journal cannot be used: {why}",
-    "standby/held": "Another process holds the cluster's lock: {holder}.",
+    ("standby", "journal"): "The journal cannot be used: {why}",
+    ("standby", "held"): "Another process holds the cluster's lock: {holder}.",
     "releasing-lock": "The lock is being released for {by}.",
     "paused": "Paused by {by} since {since_ms:clock}{reason:reason}.",
     "run-in-progress": "Run {run} is in progress.",
     "foreign-activity": "Waiting for another balancer or reassignment: {what}",
     "replicas-not-in-sync": "Waiting for replicas to be in sync: {why}",
     "outside-window": "Outside its windows; the next one opens {opens_ms:clock}.",
-    "outside-window/none": "Outside its windows and never opens again.",
+    ("outside-window", "none"): "Outside its windows and never opens again.",
     "cap-reached": "Started {starts:times} today, the cap is {cap}.",
     COOLING_DOWN: (
         "The last one ended {since_s:time} ago; the cool-down is {cool_down_s:time}. "
@@ -48,8 +48,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     ),
     "allowed": "No guard refuses it.",
 }
-"""Every reason by its code, the weightiest first; where one code has several causes, by ``code/cause``."""
-CODES: Final = tuple(dict.fromkeys(key.partition("/")[0] for key in SENTENCES))
+"""Every reason, the weightiest first."""
+CODES: Final = codes_of(SENTENCES)
 """Every code a permission can have; metrics label by them."""
 
 
@@ -96,8 +96,15 @@ def permission(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Permiss
     """Judge one kind of action."""
     mode = policy.mode_of(kind)
     reason = next(_objections(kind, mode, policy, at), PermissionReason("allowed"))
-    code = reason.code.partition("/")[0]
-    return Permission(action=kind.value, mode=mode.value, allowed=code == "allowed", code=code, detail=str(reason))
+    return Permission(
+        action=kind.value,
+        mode=mode.value,
+        allowed=reason.code == "allowed",
+        code=reason.code,
+        cause=reason.cause,
+        parameters=reason.parameters,
+        detail=reason.detail,
+    )
 
 
 def permissions(policy: DaemonPolicy, at: Situation) -> tuple[Permission, ...]:
@@ -112,19 +119,17 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
     if mode is Mode.OBSERVE:
         yield PermissionReason("observe-only", {"kind": kind.value})
     if at.outage is not None:
-        yield PermissionReason("no-reading/outage", {"since_ms": at.outage.since_ms, "why": at.outage.detail})
+        yield PermissionReason("no-reading", {"since_ms": at.outage.since_ms, "why": at.outage.detail}, "outage")
     if at.reading_age_s is None:
         yield PermissionReason("no-reading")
     elif at.reading_age_s > policy.guards.max_reading_age_s:
-        yield PermissionReason("no-reading/old", {"age_s": at.reading_age_s})
+        yield PermissionReason("no-reading", {"age_s": at.reading_age_s}, "old")
     if at.role is not Role.ACTIVE:
         if at.journal_problem:
-            yield PermissionReason("standby/journal", {"why": at.journal_problem})
-        yield (
-            PermissionReason("standby/held", {"holder": at.lock_holder})
-            if at.lock_holder
-            else PermissionReason("standby")
-        )
+            yield PermissionReason("standby", {"why": at.journal_problem}, "journal")
+        if at.lock_holder:
+            yield PermissionReason("standby", {"holder": at.lock_holder}, "held")
+        yield PermissionReason("standby")
     if at.release_for:
         yield PermissionReason("releasing-lock", {"by": at.release_for})
     if (pause := at.pause) is not None:
@@ -145,7 +150,7 @@ def _objections_of_time(kind: ActionKind, policy: DaemonPolicy, at: Situation) -
     if not is_open(own.windows, now):
         opening = next_opening(own.windows, now)
         if opening is None:
-            yield PermissionReason("outside-window/none")
+            yield PermissionReason("outside-window", cause="none")
         else:
             yield PermissionReason("outside-window", {"opens_ms": int(opening.timestamp() * 1000)})
     if own.per_day is not None and (starts := acts.starts_on(at.now_ms)) >= own.per_day:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from ballast.core.cluster.drain import Drain
-from ballast.core.field_types import Moment, OneOf, Text
+from ballast.core.field_types import Moment, OneOf, Parameters, Text
 from ballast.core.plan import OTHER_PURPOSE, Purpose
 from ballast.core.plan.file import BrokerSummary, ResourceSummary
 from ballast.core.samples import Point
@@ -80,6 +80,10 @@ class Permission:
     mode: str
     allowed: bool
     code: str
+    cause: Text = ""
+    """Which of the code's causes; null where it has but one."""
+    parameters: Parameters = field(default_factory=dict)
+    """The figures of ``detail``."""
     detail: str
 
     def may_start(self, *, approved: bool) -> bool:

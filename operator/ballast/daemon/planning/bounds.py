@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from ballast.core.catalogue import Catalogue, Message
+from ballast.core.catalogue import Catalogue, Key, Message
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.wording import human_brokers, human_names, human_total
@@ -19,7 +19,7 @@ NAMED: Final = 3
 """Most topics that an objection names."""
 
 
-SENTENCES: Final[Mapping[str, str]] = {
+SENTENCES: Final[Mapping[Key, str]] = {
     "unknown-rack": "the rack of {brokers:brokers} is not known",
     "whole-rack": "no broker of rack {racks:names} is up (repair.whole_racks is false), and it may return",
     "racks": "brokers are down or have a failed log dir in {count} racks ({racks:names}; repair.max_racks is {most})",

@@ -8,24 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ballast.core.catalogue import Catalogue, Message
+from ballast.core.catalogue import Catalogue, Key, Message
 from ballast.core.wording import human_time
 from ballast.ports.journal import EXPIRES_S, Request, is_ahead, is_expired, is_forgotten
 
-SENTENCES: Final[Mapping[str, str]] = {
+SENTENCES: Final[Mapping[Key, str]] = {
     # The pause.
     "paused": "Paused by {by}: nothing new starts, moves in progress go on.",
     "resumed": "Resumed by {by}.",
     "not-paused": "It was not paused.",
     # One run.
-    "done/cancel": "{by} cancelled run {run}.",
-    "done/rollback": "{by} cancelled run {run} and requested a rollback of its completed moves.",
-    "asked/cancel": "{by} requested to cancel run {run}. If the run ends first, nothing is cancelled.",
-    "asked/rollback": (
+    ("done", "cancel"): "{by} cancelled run {run}.",
+    ("done", "rollback"): "{by} cancelled run {run} and requested a rollback of its completed moves.",
+    ("asked", "cancel"): "{by} requested to cancel run {run}. If the run ends first, nothing is cancelled.",
+    ("asked", "rollback"): (
         "{by} requested to cancel run {run} and to roll back its completed moves. If the run ends first, nothing is rolled back."
     ),
-    "done/pause": "{by} paused run {run}.",
-    "done/resume": "{by} resumed run {run}.",
+    ("done", "pause"): "{by} paused run {run}.",
+    ("done", "resume"): "{by} resumed run {run}.",
     # The lock.
     "run-left": "the lock is released; ballast runs show {run} tells whether that run is still open",
     "lock-free": "the lock was free already",
@@ -54,12 +54,12 @@ class RequestAnswer(Message):
 
 def answer_done(request: Request, run_id: str) -> RequestAnswer:
     """The answer to who asked something of a run."""
-    return RequestAnswer(f"done/{request.kind}", {"by": request.by, "run": run_id})
+    return RequestAnswer("done", {"by": request.by, "run": run_id}, request.kind)
 
 
 def answer_asked(request: Request, run_id: str) -> RequestAnswer:
     """The answer to who asked to cancel a run whose next look takes that up."""
-    return RequestAnswer(f"asked/{request.kind}", {"by": request.by, "run": run_id})
+    return RequestAnswer("asked", {"by": request.by, "run": run_id}, request.kind)
 
 
 def answer_stale(request: Request, now_ms: int) -> RequestAnswer | None:

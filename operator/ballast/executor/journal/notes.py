@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ballast.core.catalogue import Catalogue, Message
+from ballast.core.catalogue import Catalogue, Key, Message
 from ballast.ports.cluster import Outcome
 
-SENTENCES: Final[Mapping[str, str]] = {
+SENTENCES: Final[Mapping[Key, str]] = {
     # The run.
     "not-begun": "Run {run} was not started: nothing was journaled or sent.",
     "take-over": "{by} takes over.",

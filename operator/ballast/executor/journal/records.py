@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from typing_extensions import TypedDict
 
-from ballast.core.catalogue import Message
+from ballast.core.catalogue import Message, Table
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document import parse
 from ballast.core.field_types import AtLeast, Count, OneOf, Parameters
@@ -53,7 +53,7 @@ class Unreadable(Message):
     """Why a run of the journal cannot be read."""
 
     __slots__ = ()
-    sentences: ClassVar[Mapping[str, str]] = {
+    sentences: ClassVar[Table] = {
         "records-missing": "Records of it are missing in the journal: they were deleted.",
         "other-version": f"{OTHER_VERSION} {THAT_VERSION}",
         "corrupt": "{message}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from ballast.cli.documents.runs import RunWaiting
 from ballast.cli.run_documents import document_of
 from ballast.core import guards
+from ballast.core.catalogue import codes_of, key_of
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.guards import Verdict, verdict
 from ballast.core.guards.verdicts import ENDS, TEMPLATES
@@ -72,7 +74,7 @@ SAID = (
         ),
     ),
     (
-        Verdict("destination-full", "broker 3", {**FULL.values, "log_dir": "/data/3", "failed": ()}, "log-dir"),
+        replace(FULL, values={**FULL.values, "log_dir": "/data/3", "failed": ()}, cause="log-dir"),
         "Log dir /data/3 of broker 3 has 1.0 MiB free and t-0 needs 2.0 MiB. Free disk space there, or make a new plan.",
     ),
     (
@@ -171,12 +173,10 @@ def test_each_verdict_says_what_is_wrong_and_what_to_do(made: Verdict, said: str
 
 def test_every_verdict_is_said_here_and_made_somewhere() -> None:
     """No sentence is kept that no decision leads to."""
-    assert {f"{v.code}/{v.cause}" if v.cause else v.code for v, _ in SAID} == set(TEMPLATES)
+    assert {key_of(v.code, v.cause) for v, _ in SAID} == set(TEMPLATES)
     rooms = (*Path(guards.__path__[0]).glob("checks.py"), *Path(machine.__path__[0]).rglob("*.py"))
     sources = "\n".join(p.read_text() for p in rooms)
-    assert {code.partition("/")[0] for code in TEMPLATES} == {
-        c for c in re.findall(r'"([a-z-]+)"', sources) if c in TEMPLATES
-    }
+    assert set(codes_of(TEMPLATES)) == {c for c in re.findall(r'"([a-z-]+)"', sources) if c in TEMPLATES}
     assert set(TEMPLATES) > ENDS
 
 
@@ -190,9 +190,9 @@ def test_a_verdict_is_about_a_partition_or_a_broker() -> None:
 
 def test_a_verdict_without_a_sentence_is_a_bug() -> None:
     """It is found where it is made, not where it is shown."""
-    with pytest.raises(ValueError, match="is not a verdict"):
+    with pytest.raises(ValueError, match="is not a code of Verdict"):
         verdict("because", NAME)
-    with pytest.raises(ValueError, match="is not a verdict"):
+    with pytest.raises(ValueError, match="is not a code of Verdict"):
         verdict("deleted", NAME, cause="because")
 
 

@@ -302,7 +302,7 @@ def test_a_broker_that_would_merge_racks_is_told_why_it_is_none() -> None:
     leaving = Setup.of(state, Decommission(brokers=frozenset({5})), loads, POLICY)
     refused = judge(leaving, 0, 2)
     assert refused is not None
-    assert refused.rule == "racks-kept"
+    assert refused.code == "racks-kept"
     assert judge(leaving, 0, 6) is None
     assert judge(Setup.of(state, Balance(), loads, POLICY), 0, 2) is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from ballast.daemon.acting.action_history import NO_ACTIONS
 from ballast.daemon.acting.permission import CODES, Situation, permission, permissions
-from ballast.daemon.context.view import Other, Role
+from ballast.daemon.context.view import Other, Outage, Role
 from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, LeaderPolicy, Mode, Window
 from ballast.executor.journal.pause import Pause
 
@@ -52,16 +53,44 @@ def test_each_guard_refuses_with_its_own_word(situation: Situation, expected: st
 
 
 @pytest.mark.parametrize(
-    ("role", "holder", "told"),
+    ("changes", "cause", "parameters", "told"),
     [
-        (Role.STARTING, "", "This process does not hold the cluster's lock."),
-        (Role.STANDBY, "", "This process does not hold the cluster's lock."),
-        (Role.STANDBY, "ada@kafka-7", "Another process holds the cluster's lock: ada@kafka-7."),
+        ({"role": Role.STARTING}, "", {}, "This process does not hold the cluster's lock."),
+        ({"role": Role.STANDBY}, "", {}, "This process does not hold the cluster's lock."),
+        (
+            {"role": Role.STANDBY, "lock_holder": "ada@kafka-7"},
+            "held",
+            {"holder": "ada@kafka-7"},
+            "Another process holds the cluster's lock: ada@kafka-7.",
+        ),
+        (
+            {"role": Role.STANDBY, "lock_holder": "ada@kafka-7", "journal_problem": "it is deleted."},
+            "journal",
+            {"why": "it is deleted."},
+            "The journal cannot be used: it is deleted.",
+        ),
+        ({"reading_age_s": None}, "", {}, "There is no reading of the cluster yet."),
+        (
+            {"reading_age_s": 121.0},
+            "old",
+            {"age_s": 121.0},
+            "The newest reading of the cluster is 2 min old; nothing is decided from it.",
+        ),
+        (
+            {"outage": Outage(code="unreachable", detail="No broker answers.", since_ms=NOON_MS)},
+            "outage",
+            {"since_ms": NOON_MS, "why": "No broker answers."},
+            "The cluster cannot be read since 2026-11-21 12:00 UTC: No broker answers.",
+        ),
     ],
 )
-def test_another_process_is_named_only_where_one_is_known(role: Role, holder: str, told: str) -> None:
-    """After an outage of the journal the lock may be free, or this process's own until its old lease expires."""
-    assert permission(ActionKind.MOVES, AUTO, replace(CALM, role=role, lock_holder=holder)).detail == told
+def test_one_code_has_several_causes(
+    changes: dict[str, Any], cause: str, parameters: dict[str, object], told: str
+) -> None:
+    """Another process is named only where one is known: after an outage of the journal the lock may be free, or this process's own."""
+    found = permission(ActionKind.MOVES, AUTO, replace(CALM, **changes))
+    assert found.code == ("standby" if "role" in changes else "no-reading")
+    assert (found.cause, found.parameters, found.detail) == (cause, parameters, told)
 
 
 def test_repair_does_not_wait_for_replicas_to_be_in_sync() -> None:
@@ -90,7 +119,9 @@ def test_windows_caps_and_cool_down_are_per_kind() -> None:
     policy = replace(
         AUTO, actions=Actions(moves=ActionPolicy(windows=(window,)), elections=ActionPolicy(per_day=2, cool_down_s=60))
     )
-    assert "2026-11-22 01:00 UTC" in permission(ActionKind.MOVES, policy, CALM).detail
+    closed = permission(ActionKind.MOVES, policy, CALM)
+    assert (closed.code, closed.parameters) == ("outside-window", {"opens_ms": NOON_MS + 13 * 3_600_000})
+    assert "2026-11-22 01:00 UTC" in closed.detail
     used = NO_ACTIONS.add_start(NOON_MS, "a").add_start(NOON_MS, "b")
     at = replace(CALM, acts={ActionKind.ELECTIONS: used})
     assert code(ActionKind.ELECTIONS, policy, at) == "cap-reached"

@@ -9,6 +9,7 @@ from string import Formatter
 import pytest
 
 import ballast
+from ballast.core.catalogue import Key
 from ballast.executor.journal.answers import SENTENCES, RequestAnswer, answer_done, answer_expired
 from ballast.executor.machine.step import Command
 from ballast.ports.journal import Request
@@ -16,11 +17,12 @@ from ballast.ports.journal import Request
 SOURCES = Path(ballast.__path__[0])
 
 
-@pytest.mark.parametrize("code", SENTENCES)
-def test_every_answer_has_a_sentence_that_takes_its_values(code: str) -> None:
+@pytest.mark.parametrize("key", SENTENCES)
+def test_every_answer_has_a_sentence_that_takes_its_values(key: Key) -> None:
     """Nothing of the template is left."""
-    names = {name for _, name, _, _ in Formatter().parse(SENTENCES[code]) if name}
-    said = str(RequestAnswer(code, dict.fromkeys(names, 300.0)))
+    names = {name for _, name, _, _ in Formatter().parse(SENTENCES[key]) if name}
+    code, cause = (key, "") if isinstance(key, str) else key
+    said = str(RequestAnswer(code, dict.fromkeys(names, 300.0), cause))
     assert said
     assert not re.search(r"[{}]|None|<|\.\.", said)
 
@@ -29,9 +31,9 @@ def test_every_answer_is_made_somewhere() -> None:
     """No sentence is kept that nothing leads to."""
     rooms = ("executor", "daemon", "wiring", "cli")
     sources = "\n".join(p.read_text() for room in rooms for p in (SOURCES / room).rglob("*.py"))
-    made = {f"asked/{command}" for command in ("cancel", "rollback")}
+    made: set[Key] = {("asked", command) for command in ("cancel", "rollback")}
     made |= set(re.findall(r"RequestAnswer\(\s*[\"']([a-z-]+)[\"']", sources))
-    assert made | {f"done/{command.value}" for command in Command} == set(SENTENCES)
+    assert (made - {"asked", "done"}) | {("done", command.value) for command in Command} == set(SENTENCES)
 
 
 @pytest.mark.parametrize("command", Command)

@@ -40,7 +40,7 @@ def why(
     refused: dict[str, list[int]] = {}
     for b in state.brokers:
         if (verdict := judge(setup, row, b.id)) is not None:
-            refused.setdefault(verdict.rule, []).append(b.id)
+            refused.setdefault(verdict.code, []).append(b.id)
     lines += [f"  Not on {human_brokers(ids)}: {_REFUSED.get(rule, rule)}." for rule, ids in refused.items()]
     return tuple(lines)
 
@@ -76,7 +76,7 @@ def why_not(
     for row in range(len(state.partitions)):
         verdict = judge(setup, row, broker)
         if verdict is not None:
-            refused[verdict.rule] += 1
+            refused[verdict.code] += 1
     total = len(state.partitions)
     for rule, count in refused.most_common():
         lines.append(f"  {count} of {total} partitions cannot be placed here: {_WORDS.get(rule, rule)}.")
@@ -110,11 +110,11 @@ _WORDS = {
 def _why_stays(state: ClusterState, plan: Plan, intent: Intent, row: int, loads: Loads, policy: PlannerPolicy) -> str:
     setup = Setup.of(state, intent, loads, policy)
     refused = [v for b in state.brokers if (v := judge(setup, row, b.id)) is not None]
-    closed = next((v for v in refused if v.rule == "partition-open"), None)
+    closed = next((v for v in refused if v.code == "partition-open"), None)
     if closed is not None:
         return f"{closed.detail}."
     if len(refused) == len(state.brokers):
-        return "no other broker may have it (" + ", ".join(sorted({_REFUSED[v.rule] for v in refused})) + ")."
+        return "no other broker may have it (" + ", ".join(sorted({_REFUSED[v.code] for v in refused})) + ")."
     if plan.status == "nothing-to-do":
         return "everything is within its range."
     return "moving it would not bring any broker nearer to its range for fewer bytes than the moves that were chosen."

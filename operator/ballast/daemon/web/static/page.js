@@ -309,7 +309,7 @@ function drawSeries(s) {
 }
 
 function drawLists(s) {
-  draw("permissions", s.permissions, () => s.permissions.length === 0 ? h("li", {}, "No data yet.") : s.permissions.map((x) => h("li", {},
+  draw("permissions", s.permissions.map((x) => [x.action, x.allowed, x.detail]), () => s.permissions.length === 0 ? h("li", {}, "No data yet.") : s.permissions.map((x) => h("li", {},
     h("span", { class: "word" }, x.action.replaceAll("_", " "), h("small", {}, x.mode)),
     h("span", { class: "said" }, chip(x.allowed ? "good" : "warn", x.allowed ? "Allowed" : "Blocked"), x.allowed ? "" : ` ${local(x.detail)}`))));
   draw("others", s.others, () => s.others.map((o) => h("li", {}, h("span", { class: "word" }, o.code), h("span", { class: "said" }, o.detail))));
