@@ -17,8 +17,9 @@ from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms, permissi
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.drain import Drain
 from ballast.daemon.context.health import Health
-from ballast.daemon.context.view import BalanceView, Board, Other, Outage, Role, View
+from ballast.daemon.context.view import BalanceView, Board, Note, Other, Outage, Role, View
 from ballast.daemon.metrics.catalog import Metrics
+from ballast.daemon.planning.bounds import Objection
 from ballast.daemon.web import api
 from ballast.daemon.web.actions import ActionRequests
 from ballast.daemon.web.answers import ANSWERS, Answer
@@ -29,6 +30,9 @@ from ballast.executor.journal.pause import Pause
 from ballast.executor.journal.records import SkippedRun
 
 DOCUMENT = document()
+OBJECTIONS = tuple(
+    map(Note.of, (Objection("whole-rack", {"racks": ("c",)}), Objection("bytes", {"bytes": 7, "most": 1}, "at-least")))
+)
 
 
 def validator(path: str) -> Draft202012Validator:
@@ -59,7 +63,10 @@ def a_full_view() -> View:
         figures=replace(measured, brokers=(silent, *measured.brokers[1:])),
         run=a_run(),
         run_elsewhere=replace(a_run(), bytes_per_s=None),
-        plans=(a_plan(), replace(a_plan(), bound_bytes=None, obstacles=("broker 3: full. Add room.",))),
+        plans=(
+            a_plan(),
+            replace(a_plan(), bound_bytes=None, objections=OBJECTIONS, obstacles=("broker 3: full. Add room.",)),
+        ),
         pause=Pause(by="Ada", since_ms=now_ms(), reason="release"),
         others=(Other(code="foreign", detail="Another tool moves.", blocking=True),),
         settings_problem="a mistake",
@@ -94,6 +101,26 @@ def test_a_plan_is_blocked_by_what_blocks_its_kind_now() -> None:
     assert api.status(held, now_ms=0, read_only="").plans[0].blocked == settling
     free = a_view(plans=(plan,), permissions=(permission("moves"),))
     assert sent(api.status(free, now_ms=0, read_only=""))["plans"][0]["blocked"] is None
+
+
+def test_a_plan_says_by_codes_why_it_waits() -> None:
+    """With their figures, and the sentence for people."""
+    plan = replace(a_plan(), objections=OBJECTIONS)
+    shown = sent(api.status(a_view(plans=(plan,)), now_ms=0, read_only=""))
+    assert shown["plans"][0]["objections"] == [
+        {
+            "code": "whole-rack",
+            "cause": None,
+            "parameters": {"racks": ["c"]},
+            "detail": "no broker of rack c is up (repair.whole_racks is false), and it may return",
+        },
+        {
+            "code": "bytes",
+            "cause": "at-least",
+            "parameters": {"bytes": 7, "most": 1},
+            "detail": "it copies at least 7 B (repair.max_bytes is 1 B)",
+        },
+    ]
 
 
 def test_every_address_is_described() -> None:

@@ -343,7 +343,7 @@ def test_kafka_placements_over_other_brokers_wait_for_approval(leader: Rig, worl
     check_repair(leader)
     (waiting,) = leader.board.view.plans
     assert (waiting.action, waiting.pending_approval) == ("repair", True)
-    assert any("orders" in o for o in waiting.obstacles)
+    assert [(o.code, o.parameters) for o in waiting.objections] == [("placement", {"topics": ["orders"]})]
     wait(leader, 3600)
     check_repair(leader)
     assert {p.name: tuple(p.replicas) for p in world.partitions()} == before

@@ -40,6 +40,7 @@ from ballast.daemon.context.view import (
     Board,
     CheckReport,
     LockView,
+    Note,
     Other,
     Permission,
     PlanReason,
@@ -669,6 +670,13 @@ def test_a_countdown_closes_nothing_that_a_user_has_opened(show: Show, open_page
     board.publish(permissions=held(58))
     expect(page.get_by_role("article")).to_contain_text("58 s to wait")
     assert page.locator("article details").evaluate("(e) => e.open")
+
+
+def test_a_repair_says_why_it_waits_for_approval(show: Show, open_page: Open) -> None:
+    """Whatever the mode: a person sees what is beyond the bounds of repair before approving."""
+    why = Note(code="whole-rack", parameters={"racks": ["c"]}, detail="no broker of rack c is up")
+    url, _, _ = show(a_view(plans=(replace(a_plan(), objections=(why,)),)))
+    expect(open_page(url).get_by_role("article")).to_contain_text("Waits for approval: no broker of rack c is up.")
 
 
 def test_nothing_is_offered_while_the_cluster_is_unreachable(show: Show, open_page: Open) -> None:

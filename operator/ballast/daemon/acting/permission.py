@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -19,7 +19,7 @@ from ballast.core.wording import human_time
 from ballast.daemon.acting.action_history import NO_ACTIONS, ActionHistory
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
-from ballast.daemon.context.view import COOLING_DOWN, Board, Other, Outage, Permission, Role
+from ballast.daemon.context.view import COOLING_DOWN, Board, Note, Other, Outage, Permission, Role
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.policy import ActionKind, DaemonPolicy, LivePolicy, Mode, Window
 from ballast.executor.journal.pause import Pause
@@ -100,10 +100,7 @@ def permission(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Permiss
         action=kind.value,
         mode=mode.value,
         allowed=reason.code == "allowed",
-        code=reason.code,
-        cause=reason.cause,
-        parameters=reason.parameters,
-        detail=reason.detail,
+        **asdict(Note.of(reason)),
     )
 
 

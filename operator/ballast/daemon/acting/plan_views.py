@@ -11,7 +11,7 @@ from ballast.core.plan.log_dirs import warnings
 from ballast.core.wording import human_bytes
 from ballast.daemon.acting.proposal import Proposal
 from ballast.daemon.acting.run_views import SHOWN_MOVES
-from ballast.daemon.context.view import MoveView, PlanReason, PlanView
+from ballast.daemon.context.view import MoveView, Note, PlanReason, PlanView
 from ballast.executor.driver.pace import Pace
 from ballast.executor.machine.policy import ExecutionPolicy
 
@@ -67,8 +67,8 @@ def plan_view(proposal: Proposal, *, pending_approval: bool, policy: ExecutionPo
         seconds=pace.seconds if pace and busiest else None,
         asked_by=proposal.request.by if proposal.request else "",
         examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
-        obstacles=tuple(f"Waits for approval: {why}." for why in proposal.objections if pending_approval)
-        + tuple(f"{told} {remedy}" for told, remedy in warnings(plan))
+        objections=tuple(map(Note.of, proposal.objections)) if pending_approval else (),
+        obstacles=tuple(f"{told} {remedy}" for told, remedy in warnings(plan))
         + tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),
     )
 

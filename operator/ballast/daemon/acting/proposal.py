@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from ballast.core.catalogue import Message
 from ballast.core.plan import Plan
 from ballast.daemon.policy import ActionKind
 from ballast.ports.journal import Request
@@ -18,7 +19,7 @@ class Proposal:
     kind: ActionKind
     plan: Plan
     approved_by: str | None = None
-    objections: tuple[str, ...] = ()
+    objections: tuple[Message, ...] = ()
     """Why it waits for approval whatever the mode; empty where it need not."""
     request: Request | None = None
     """Of the person who asked for it; None where Ballast made it by itself."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
+from ballast.core.catalogue import Message
 from ballast.core.plan import Plan
 from ballast.core.plan.fingerprint import find_recreated, fingerprint
 from ballast.daemon.acting.decisions import Approval, Decisions, approval_record, rejection_record, shared_records
@@ -80,7 +81,7 @@ class Proposals:
     """Held by the loop that makes, shows, starts or drops plans, or obeys a person; renewing the lock never waits for it."""
 
     @_one_at_a_time
-    def propose(self, kind: ActionKind, plan: Plan, objections: tuple[str, ...] = ()) -> str:
+    def propose(self, kind: ActionKind, plan: Plan, objections: tuple[Message, ...] = ()) -> str:
         """Show the plan; start it if its kind may act by itself now; say what came of it."""
         if self.notice_end():
             return RUN_ENDED
@@ -365,5 +366,5 @@ def _approved(proposal: Proposal) -> bool:
 
 
 def _waits(proposal: Proposal) -> str:
-    why = f", since {'; '.join(proposal.objections)}" if proposal.objections else ""
+    why = f", since {'; '.join(map(str, proposal.objections))}" if proposal.objections else ""
     return f"Waiting for approval of {proposal.id}{why}: {outline(proposal.plan)}."

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from ballast.core.catalogue import Message
 from ballast.core.cluster.drain import Drain
 from ballast.core.field_types import Moment, OneOf, Parameters, Text
 from ballast.core.plan import OTHER_PURPOSE, Purpose
@@ -68,23 +69,34 @@ class CheckReport:
         return self.result is CheckResult.OK
 
 
-COOLING_DOWN: Final = "cooling-down"
-"""The code of a permission that waits for nothing but its cool-down."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
-    """Whether one kind of action may start now, and the sentence that says why."""
+class Note:
+    """A code with its figures and its sentence, as plain data."""
 
-    action: str
-    mode: str
-    allowed: bool
     code: str
     cause: Text = ""
     """Which of the code's causes; null where it has but one."""
     parameters: Parameters = field(default_factory=dict)
     """The figures of ``detail``."""
     detail: str
+
+    @classmethod
+    def of(cls, message: Message) -> Note:
+        """What this message says."""
+        return cls(code=message.code, cause=message.cause, parameters=message.parameters, detail=message.detail)
+
+
+COOLING_DOWN: Final = "cooling-down"
+"""The code of a permission that waits for nothing but its cool-down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission(Note):
+    """Whether one kind of action may start now, and the sentence that says why."""
+
+    action: str
+    mode: str
+    allowed: bool
 
     def may_start(self, *, approved: bool) -> bool:
         """May it start now?  A cool-down, which is the last reason of all, holds only what no person approved."""
@@ -202,6 +214,8 @@ class PlanView:
     blocked: Text = ""
     """Why it may not start now even when it is approved; filled in whenever it is shown, null where nothing keeps it."""
     examples: tuple[MoveView, ...] = ()
+    objections: tuple[Note, ...] = ()
+    """Why it waits for a person's approval whatever the mode; empty where it need not, or has it."""
     obstacles: tuple[str, ...] = ()
 
 

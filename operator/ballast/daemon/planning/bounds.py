@@ -12,7 +12,7 @@ from typing import Final
 from ballast.core.catalogue import Catalogue, Key, Message
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
-from ballast.core.wording import human_brokers, human_names, human_total
+from ballast.core.wording import human_brokers, human_names
 from ballast.daemon.policy import RepairPolicy
 
 NAMED: Final = 3
@@ -24,7 +24,8 @@ SENTENCES: Final[Mapping[Key, str]] = {
     "whole-rack": "no broker of rack {racks:names} is up (repair.whole_racks is false), and it may return",
     "racks": "brokers are down or have a failed log dir in {count} racks ({racks:names}; repair.max_racks is {most})",
     "brokers": "{count} of {known} brokers are down or have a failed log dir (repair.max_brokers_fraction is {share:g})",
-    "bytes": "it copies {total} (repair.max_bytes is {most:bytes})",
+    "bytes": "it copies {bytes:bytes} (repair.max_bytes is {most:bytes})",
+    ("bytes", "at-least"): "it copies at least {bytes:bytes} (repair.max_bytes is {most:bytes})",
     "unknown-bytes": (
         "how much it copies is not known, as the size of {unknown:partitions} is not (repair.max_bytes is {most:bytes})"
     ),
@@ -93,8 +94,8 @@ def _bytes(policy: RepairPolicy, plan: Plan) -> Iterator[Objection]:
     if policy.max_bytes is None:
         return
     if plan.bytes_moved > policy.max_bytes:
-        total = human_total(plan.bytes_moved, plan.unknown_sizes)
-        yield Objection("bytes", {"total": total, "most": policy.max_bytes})
+        cause = "at-least" if plan.unknown_sizes else ""
+        yield Objection("bytes", {"bytes": plan.bytes_moved, "most": policy.max_bytes}, cause)
     elif plan.unknown_sizes:
         yield Objection("unknown-bytes", {"unknown": plan.unknown_sizes, "most": policy.max_bytes})
 

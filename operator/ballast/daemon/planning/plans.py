@@ -246,7 +246,7 @@ class RepairCheck:
         """Propose a repair, with what makes it wait for a person's approval; ``gone`` are the brokers that are missed where none are given."""
         missed = self.reading.presence.down.since_s if gone is None else gone
         objections = bounds.list_objections(self.policy.now.repair, state, missed, made)
-        return self.proposals.propose(ActionKind.REPAIR, made, tuple(map(str, objections)))
+        return self.proposals.propose(ActionKind.REPAIR, made, objections)
 
 
 def _explain_unplaced(refusals: Sequence[str]) -> str:

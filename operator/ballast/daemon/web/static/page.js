@@ -269,7 +269,7 @@ function drawPlans(s) {
   const plans = s.outage ? [] : s.plans;
   $("plans-card").hidden = plans.length === 0;
   // The reason that blocks a plan may change each second and is updated below: redrawing the card would close its details and lose the focus.
-  draw("plans", [plans.map((p) => ({ ...p, blocked: Boolean(p.blocked) })), s.actionsEnabled], () => plans.map((plan) => [plan, pictured(plan)]).map(([plan, changed]) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
+  draw("plans", [plans.map((p) => ({ ...p, blocked: Boolean(p.blocked) })), s.actionsEnabled], () => plans.map((plan) => [plan, pictured(plan), [...plan.objections.map((o) => `Waits for approval: ${o.detail}.`), ...plan.obstacles]]).map(([plan, changed, waits]) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
     h("h3", { title: plan.intent }, `${named(plan)} `, plan.pendingApproval ? chip("warn", "Pending approval") : plan.approvedBy ? chip("good", `Approved by ${plan.approvedBy}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
     h("p", { class: "facts" },
       fact("changes", plan.changes.join(", ")),
@@ -278,7 +278,7 @@ function drawPlans(s) {
       h("span", {}, plan.askedBy ? `asked for by ${plan.askedBy}, ` : "", "made ", ago(plan.createdAt))),
     plan.reasons.length ? h("p", {}, `Reason: ${plan.reasons.map((r) => `${why(plan, r.code)} (${count(r.count)})`).join(", ")}.`) : null,
     plan.blocked ? h("p", { class: "blocked" }, chip("warn", "Blocked"), " ", h("span", { "data-blocks": plan.id }, local(plan.blocked))) : null,
-    plan.obstacles.length ? h("ul", {}, plan.obstacles.map((o) => h("li", {}, o))) : null,
+    waits.length ? h("ul", {}, waits.map((o) => h("li", {}, o))) : null,
     changed.length ? h("div", { class: "pictures" }, changed.map((r) => beforeAfter(plan, r))) : null,
     changed.length && plan.brokers.length ? h("p", { class: "legend" }, `Light: before. Dark: after. Green: the broker's range. Percentages: of the fair share${changed.some((r) => r.sharesChange) ? ", before of that of now, after of that which the broker then has" : ""}.`) : null,
     plan.examples.length ? h("details", {}, h("summary", {}, `Show ${plan.examples.length < plan.moves ? "the first " : ""}${plural(plan.examples.length, "change")}`), moveTable(plan.examples)) : null,
