@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ballast.core.catalogue import Message, Messages, Said
 from ballast.core.plan import Plan
 from ballast.daemon.acting.driving import DriverParts, DriverRunController, Spawn
 from ballast.daemon.acting.proposal import Proposal
@@ -174,37 +175,49 @@ def watch(board: Board) -> list[View]:
     return seen
 
 
+def codes(said: object) -> list[str]:
+    """The codes of what was said, in its order."""
+    assert isinstance(said, Message | Messages)
+    return [m.code for m in (said if isinstance(said, Messages) else (said,))]
+
+
+def guard(said: object) -> tuple[str, Mapping[str, Any]]:
+    """Of a plan that was proposed and may not start: the code of the guard that refuses, with its figures."""
+    (found,) = (m.values["guard"] for m in (said if isinstance(said, Messages) else (said,)) if m.code == "proposed")  # type: ignore[attr-defined]
+    return found.code, found.parameters
+
+
 def observe(rig: Rig) -> str:
     """The observe check."""
     return rig.parts.observer.observe()
 
 
-def check_leaders(rig: Rig) -> str:
+def check_leaders(rig: Rig) -> Said:
     """The leaders check."""
     return rig.parts.leaders.check()
 
 
-def check_repair(rig: Rig) -> str:
+def check_repair(rig: Rig) -> Said:
     """The repair check."""
     return rig.parts.repair.check()
 
 
-def check_balance(rig: Rig) -> str:
+def check_balance(rig: Rig) -> Said:
     """The balance check."""
     return rig.parts.balance.check()
 
 
-def make_wanted(rig: Rig) -> str:
+def make_wanted(rig: Rig) -> Said | str:
     """The check that makes plans that were asked for."""
     return rig.parts.asked.make()
 
 
-def act(rig: Rig) -> str:
+def act(rig: Rig) -> Said:
     """The act check."""
     return rig.parts.proposals.act()
 
 
-def keep_lock(rig: Rig, who: Holder, waiting: Callable[[], None] = lambda: None) -> str:
+def keep_lock(rig: Rig, who: Holder, waiting: Callable[[], None] = lambda: None) -> Message:
     """The lock check, as this holder."""
     rig.parts.lock.holder, rig.waiting = who, waiting
     return rig.parts.lock.keep()
@@ -245,7 +258,7 @@ def answer_requests(rig: Rig) -> str:
     return requests(rig).answer_all()
 
 
-def propose(rig: Rig, kind: ActionKind, plan: Plan) -> str:
+def propose(rig: Rig, kind: ActionKind, plan: Plan) -> Message:
     """What a check does with its plan."""
     return rig.parts.proposals.propose(kind, plan)
 
@@ -260,6 +273,6 @@ def publish_proposals(rig: Rig) -> None:
     rig.parts.proposals.publish()
 
 
-def start(rig: Rig, proposal: Proposal) -> str:
+def start(rig: Rig, proposal: Proposal) -> Message:
     """Begin a run."""
     return rig.parts.proposals.start(proposal)

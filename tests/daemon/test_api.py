@@ -14,12 +14,14 @@ from starlette.routing import Route
 from tests.daemon.conftest import WallClock
 from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms, permission
 
+from ballast.core.catalogue import Messages
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.drain import Drain
 from ballast.daemon.context.health import Health
-from ballast.daemon.context.view import BalanceView, Board, Note, Other, Outage, Role, View
+from ballast.daemon.context.view import BalanceView, Board, CheckReport, Note, Other, Outage, Role, View, notes_of
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.planning.bounds import Objection
+from ballast.daemon.process.lock import LockNote
 from ballast.daemon.web import api
 from ballast.daemon.web.actions import ActionRequests
 from ballast.daemon.web.answers import ANSWERS, Answer
@@ -121,6 +123,20 @@ def test_a_plan_says_by_codes_why_it_waits() -> None:
             "detail": "it copies at least 7 B (repair.max_bytes is 1 B)",
         },
     ]
+
+
+def test_a_check_says_by_codes_what_it_decided() -> None:
+    """Sentence after sentence; a check that only does something says it in a sentence alone."""
+    said = Messages((LockNote("left-to", {"by": "Ada"}), LockNote("held", {"run": "r"}, "with-run")))
+    reports = {"lock": CheckReport(detail=str(said), notes=notes_of(said), at_ms=0, duration_s=0.1)}
+    reports |= {"observe": CheckReport(detail="Read.", notes=notes_of("Read."), at_ms=0, duration_s=0.1)}
+    shown = sent(api.status(a_view(checks=reports), now_ms=0, read_only=""))["checks"]
+    assert [(n["code"], n["cause"], n["parameters"]) for n in shown["lock"]["notes"]] == [
+        ("left-to", None, {"by": "Ada"}),
+        ("held", "with-run", {"run": "r"}),
+    ]
+    assert " ".join(n["detail"] for n in shown["lock"]["notes"]) == shown["lock"]["detail"]
+    assert (shown["observe"]["detail"], shown["observe"]["notes"]) == ("Read.", [])
 
 
 def test_every_address_is_described() -> None:

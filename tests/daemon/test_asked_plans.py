@@ -247,7 +247,7 @@ def test_what_no_person_approved_waits_for_the_cool_down(leader: Rig) -> None:
     state = leader.parts.reading.state
     assert state is not None
     leader.parts.permissions.publish()
-    said = propose(leader, ActionKind.MOVES, plan(state, Balance()))
+    said = str(propose(leader, ActionKind.MOVES, plan(state, Balance())))
     act(leader)
     assert leader.parts.runs.running is None
     (shown,) = api.status(leader.board.view, now_ms=leader.clock.now_ms(), read_only="").plans

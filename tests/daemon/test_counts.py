@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.daemon.rig import Rig, a_rig, give_run_controller, holder, keep_lock, start
 
+from ballast.core.catalogue import Message
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
 from ballast.daemon.acting.action_history import NO_ACTIONS, ActionHistory
@@ -46,7 +47,7 @@ def fail_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Access, "write", write)
 
 
-def begin(rig: Rig) -> str:
+def begin(rig: Rig) -> Message:
     """A run of one election begins."""
     return start(rig, Proposal(id="p", kind=KIND, plan=Plan("test", "c", "", (), elections=(TopicPartition("t", 0),))))
 
@@ -62,7 +63,7 @@ def test_a_start_that_was_not_written_is_written_with_the_next_beat(
     """A restart grants no more than the cap of the day, and the run is told of as any other."""
     with monkeypatch.context() as failing:
         fail_writes(failing)
-        assert "started" in begin(leader)
+        assert begin(leader).code == "run-started"
         assert counted(store, clock).starts == 0
     keep_lock(leader, holder())
     assert (counted(store, clock).starts, counted(store, clock).run) == (1, "run-1")
@@ -118,5 +119,5 @@ def test_a_run_does_not_begin_while_its_approval_cannot_be_forgotten(
         with pytest.raises(Unavailable):
             begin(leader)
         assert leader.access.current() is None
-    assert "started" in begin(leader)
+    assert begin(leader).code == "run-started"
     assert not any(r.value for r in MemoryJournal(store, clock).read() if r.key == approval_record(KIND, None).key)

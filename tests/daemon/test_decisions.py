@@ -16,7 +16,9 @@ from tests.daemon.rig import (
     check_balance,
     check_leaders,
     check_repair,
+    codes,
     give_run_controller,
+    guard,
     holder,
     keep_lock,
     lead,
@@ -86,7 +88,7 @@ def test_observe_mode_recommends_and_never_elects(context: Rig, world: SimWorld)
     """A broker that came back without its leaders is reported, and left as it is."""
     bounce(world, 1)
     observe(context)
-    said = check_leaders(context)
+    said = str(check_leaders(context))
     assert "Leader imbalance over 10 % at broker 1 (100.0 %)" in said
     assert "Proposed plan: 4 preferred leader elections (no data copied)." in said
     assert "observe" in said
@@ -102,17 +104,17 @@ def test_several_imbalanced_brokers_are_told_together(context: Rig, world: SimWo
     for broker in (1, 2):
         bounce(world, broker)
     observe(context)
-    assert "Leader imbalance over 10 % at brokers 1 (100.0 %), 2 (100.0 %)." in check_leaders(context)
+    assert "Leader imbalance over 10 % at brokers 1 (100.0 %), 2 (100.0 %)." in str(check_leaders(context))
 
 
 def test_auto_mode_brings_leaders_home(leader: Rig, world: SimWorld) -> None:
     """A broker that lost its leaders between two readings gets them back at once, and then there is nothing to do."""
     bounce(world, 1)
     observe(leader)
-    assert "Run run-1 started: 4 preferred leader elections (no data copied)" in check_leaders(leader)
+    assert "Run run-1 started: 4 preferred leader elections (no data copied)" in str(check_leaders(leader))
     assert not_led(world, 1) == 0
     wait(leader, 1)
-    assert "Preferred leaders OK" in check_leaders(leader)
+    assert "leaders-balanced" in codes(check_leaders(leader))
 
 
 def test_it_waits_for_quiet_after_a_brokers_return(leader: Rig, world: SimWorld, clock: SimClock) -> None:
@@ -122,10 +124,11 @@ def test_it_waits_for_quiet_after_a_brokers_return(leader: Rig, world: SimWorld,
     observe(leader)
     world.start(1)
     wait(leader, 60)
-    assert "Waiting for replicas to be in sync: a broker came or went" in check_leaders(leader)
+    code, parameters = guard(check_leaders(leader))
+    assert (code, "a broker came or went" in parameters["why"]) == ("replicas-not-in-sync", True)
     assert not_led(world, 1) == 4
     wait(leader, leader.policy.guards.membership_cool_down_s + 1)
-    assert "Run run-1 started" in check_leaders(leader)
+    assert "run-started" in codes(check_leaders(leader))
     assert not_led(world, 1) == 0
 
 
@@ -135,13 +138,13 @@ def test_it_leaves_the_controller_one_of_its_own_intervals(leader: Rig, world: S
     bounce(world, 1)
     leader.parts.reading.full = None
     observe(leader)
-    assert "Waiting up to 5 min for the controller's own elections" in check_leaders(leader)
+    assert "controller-first" in codes(check_leaders(leader))
     wait(leader, 301)
-    assert "Run run-1 started" in check_leaders(leader)
+    assert "run-started" in codes(check_leaders(leader))
     leader.policy = replace(AUTO, leaders=LeaderPolicy(with_controller_rebalance=ControllerRebalance.DISABLE))
     bounce(world, 2)
     observe(leader)
-    assert "Left to the controller" in check_leaders(leader)
+    assert "left-to-controller" in codes(check_leaders(leader))
     assert not_led(world, 2) == 4
 
 
@@ -151,7 +154,7 @@ def test_caps_survive_a_restart(leader: Rig, world: SimWorld, clock: SimClock, s
     leader.policy = capped
     bounce(world, 1)
     observe(leader)
-    assert "started" in check_leaders(leader)
+    assert "run-started" in codes(check_leaders(leader))
     assert leader.journal is not None
     leader.journal.release()
     successor = a_rig(SimCluster(world), clock, type(leader.board)(), capped)
@@ -160,7 +163,7 @@ def test_caps_survive_a_restart(leader: Rig, world: SimWorld, clock: SimClock, s
     keep_lock(successor, holder("successor"))
     bounce(world, 2)
     observe(successor)
-    assert "Started 1 time today, the cap is 1" in check_leaders(successor)
+    assert guard(check_leaders(successor)) == ("cap-reached", {"starts": 1, "cap": 1})
     assert not_led(world, 2) == 4
 
 
@@ -169,7 +172,7 @@ def test_approval_starts_exactly_what_was_shown(leader: Rig, world: SimWorld) ->
     leader.policy = DaemonPolicy(mode=Mode.APPROVE)
     bounce(world, 1)
     observe(leader)
-    assert "Waiting for approval" in check_leaders(leader)
+    assert "approval-pending" in codes(check_leaders(leader))
     assert not_led(world, 1) == 4
     (shown,) = leader.board.view.plans
     assert shown.pending_approval
@@ -200,11 +203,11 @@ def test_pause_survives_a_restart_and_holds_everything(
     keep_lock(successor, holder("successor"))
     bounce(world, 1)
     observe(successor)
-    assert "Paused by Ada" in check_leaders(successor)
-    assert "release night" in check_leaders(successor)
+    code, parameters = guard(check_leaders(successor))
+    assert (code, parameters["by"], parameters["reason"]) == ("paused", "Ada", "release night")
     ask(successor, "resume")
     answer_requests(successor)
-    assert "started" in check_leaders(successor)
+    assert "run-started" in codes(check_leaders(successor))
 
 
 def test_a_standby_does_nothing_and_takes_over_when_the_leader_is_gone(
@@ -213,15 +216,15 @@ def test_a_standby_does_nothing_and_takes_over_when_the_leader_is_gone(
     """While the leader renews, the second process stands by; once it is silent for a lease, the second one acts."""
     second = a_rig(SimCluster(world), clock, type(leader.board)(), AUTO)
     give_run_controller(second, store)
-    assert "Standing by" in keep_lock(second, holder("second"))
+    assert "standing-by" in codes(keep_lock(second, holder("second")))
     bounce(world, 1)
     observe(second)
-    assert "Another process holds the cluster's lock" in check_leaders(second)
+    assert guard(check_leaders(second))[0] == "standby"
     assert not_led(world, 1) == 4
-    assert "Took the lock" in keep_lock(second, holder("second"))
-    assert "started" in check_leaders(second)
+    assert "taken" in codes(keep_lock(second, holder("second")))
+    assert "run-started" in codes(check_leaders(second))
     assert not_led(world, 1) == 0
-    assert "Lost the lock" in keep_lock(leader, holder())
+    assert "lost" in codes(keep_lock(leader, holder()))
     assert leader.board.view.role is Role.STANDBY
 
 
@@ -233,12 +236,12 @@ def test_a_down_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: S
     wait(leader, leader.policy.guards.membership_cool_down_s + 1)
     cluster.world.kill(1)
     wait(leader, 60)
-    assert "to return before its replicas are rebuilt" in check_repair(leader)
+    assert "down" in codes(check_repair(leader))
     leader.board.publish(balance=BalanceView(verdict="balanced", detail="Every resource is within its range."))
-    assert "repair comes first" in check_balance(leader)
+    assert "repair-first" in codes(check_balance(leader))
     assert leader.board.view.balance == BalanceView()
     wait(leader, leader.policy.guards.down_broker_grace_s)
-    said = check_repair(leader)
+    said = str(check_repair(leader))
     assert "Broker 1 has been down" in said
     assert "Run run-1 started" in said
     wait(leader, 5)
@@ -256,7 +259,7 @@ def test_within_its_grace_a_down_broker_is_told_what_follows_in_the_mode_of_repa
     assert isinstance(cluster, SimCluster)
     cluster.world.kill(1)
     wait(leader, 60)
-    said = check_repair(leader)
+    said = str(check_repair(leader))
     assert "are rebuilt elsewhere" not in said
     assert "to return before a plan to rebuild its replicas elsewhere is proposed" in said
 
@@ -285,7 +288,7 @@ def test_what_was_on_a_failed_log_dir_is_rebuilt_after_the_grace_and_nothing_els
         wait(leader, 60)
         before, lost = held()
         assert 0 < len(lost) < len(before)
-        assert "Nothing needs repair" not in check_repair(leader)
+        assert "nothing-to-repair" not in codes(check_repair(leader))
         assert leader.parts.reading.failed_disks.since_s.keys() == {2}
         if mended:
             world.repair_dirs(2)
@@ -293,7 +296,7 @@ def test_what_was_on_a_failed_log_dir_is_rebuilt_after_the_grace_and_nothing_els
             check_repair(leader)
             assert held() == (before, set())
     wait(leader, leader.policy.guards.down_broker_grace_s)
-    assert "Run run-1 started" in check_repair(leader)
+    assert "run-started" in codes(check_repair(leader))
     wait(leader, 5)
     assert held() == (before - lost, set())
     assert not leader.parts.reading.failed_disks.since_s
@@ -308,7 +311,7 @@ def test_what_cannot_be_rebuilt_is_named(leader: Rig) -> None:
     wait(leader, leader.policy.guards.down_broker_grace_s + 1)
     check_repair(leader)
     wait(leader, leader.policy.actions.repair.cool_down_s + 60)
-    said = check_repair(leader)
+    said = str(check_repair(leader))
     assert re.fullmatch(r"Broker 1 has been down for longer than 30 min\. orders-\d+: .+\.", said), said
 
 
@@ -316,21 +319,21 @@ def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Rig) -> 
     """A list that another user changed goes back, as a repair and once; topics without the rule stay."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
-    assert "Nothing needs repair" in check_repair(leader)
+    assert "nothing-to-repair" in codes(check_repair(leader))
     placed = {p.name: tuple(p.replicas) for p in cluster.world.partitions()}
     moved = TopicPartition("orders", 4)
     turned = tuple(reversed(placed[moved]))
     cluster.alter_reassignments({moved: turned})
     wait(leader, leader.policy.guards.membership_cool_down_s + 1)
-    assert "Nothing needs repair" in check_repair(leader), "no rule says so"
+    assert "nothing-to-repair" in codes(check_repair(leader)), "no rule says so"
     rule = TopicRule(topics="orders", kafka_placement=True)
     leader.policy = replace(leader.policy, balance=replace(leader.policy.balance, topic_rules=(rule,)))
-    assert "do not follow Kafka's placement" in check_repair(leader)
+    assert "not-as-kafka-places" in codes(check_repair(leader))
     wait(leader, 30)
     state = cluster.snapshot()
     made = plan(state, Place(selection=Selection(topics="orders"), as_partition_0=True))
     assert made.is_empty
-    assert "Nothing needs repair" in check_repair(leader)
+    assert "nothing-to-repair" in codes(check_repair(leader))
 
 
 def test_kafka_placements_over_other_brokers_wait_for_approval(leader: Rig, world: SimWorld) -> None:
@@ -360,14 +363,14 @@ def test_a_topic_that_kafka_cannot_place_is_named_and_the_others_are_repaired(le
     wait(leader, leader.policy.guards.membership_cool_down_s + 1)
     rule = TopicRule(topics=".*", kafka_placement=True)
     leader.policy = replace(AUTO, balance=replace(AUTO.balance, topic_rules=(rule,)))
-    said = check_repair(leader)
+    said = str(check_repair(leader))
     assert "do not follow Kafka's placement" in said
     assert "unlike" in said
     wait(leader, 30)
     made = plan(leader.parts.reading.fresh(), Place(selection=Selection(topics="orders"), as_partition_0=True))
     assert made.is_empty
     assert [tuple(p.replicas) for p in world.partitions() if p.name.topic == "unlike"] == [(1, 2), (2, 3, 1)]
-    assert "unlike" in check_repair(leader)
+    assert "unlike" in str(check_repair(leader))
 
 
 def test_a_new_broker_is_filled(leader: Rig) -> None:
@@ -381,7 +384,7 @@ def test_a_new_broker_is_filled(leader: Rig) -> None:
         wait(leader, 3600)
     # Racks b and c have one broker each, which must keep all they hold; brokers 1 and 4 share what rack a has.
     assert sum(4 in p.replicas for p in cluster.world.partitions()) == 6
-    assert check_balance(leader) == "Every resource is within its range."
+    assert codes(check_balance(leader)) == ["balanced"]
     assert leader.board.view.plans == ()
 
 
@@ -397,7 +400,7 @@ def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Rig) -> None:
         check_balance(leader)
         wait(leader, 3600)
     assert not any(1 in p.replicas for p in world.partitions())
-    assert "Broker 1 is empty and may be stopped" in check_balance(leader)
+    assert "Broker 1 is empty and may be stopped" in str(check_balance(leader))
     figures = leader.board.view.figures
     assert figures is not None
     assert [b.id for b in figures.brokers if b.draining] == [1]
@@ -408,9 +411,9 @@ def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Rig) -> None:
     assert 1 in {b.id for b in leader.parts.reading.fresh().brokers}, (
         "a broker that is registered and down is remembered"
     )
-    assert "every broker is alive" in check_repair(leader)
-    assert check_balance(leader) == "Every resource is within its range."
-    assert "repair comes first" not in check_balance(leader)
+    assert "nothing-to-repair" in codes(check_repair(leader))
+    assert codes(check_balance(leader)) == ["balanced"]
+    assert "repair-first" not in codes(check_balance(leader))
 
 
 def test_a_foreign_reassignment_keeps_it_from_starting(leader: Rig, world: SimWorld) -> None:
@@ -422,10 +425,9 @@ def test_a_foreign_reassignment_keeps_it_from_starting(leader: Rig, world: SimWo
     name = next(p.name for p in world.partitions() if p.replicas[0] == 2)
     cluster.alter_reassignments({name: (4, 2, 3)})
     wait(leader, leader.policy.guards.membership_cool_down_s + 1)
-    assert (
-        f"Waiting for another balancer or reassignment: A reassignment that Ballast did not start: {name}"
-        in check_leaders(leader)
-    )
+    code, parameters = guard(check_leaders(leader))
+    assert code == "foreign-activity"
+    assert str(name) in parameters["what"]
 
 
 def test_a_proposal_whose_cluster_changed_is_planned_anew(leader: Rig, world: SimWorld) -> None:
@@ -439,7 +441,7 @@ def test_a_proposal_whose_cluster_changed_is_planned_anew(leader: Rig, world: Si
     )
     world.add_topic("new", {0: (1, 2, 3)})
     wait(leader, 1)
-    assert "planned anew" in act(leader)
+    assert "plan-outdated" in codes(act(leader))
     assert leader.parts.proposals.by_kind == {}
     assert not_led(world, 1) == 4
 
@@ -448,13 +450,13 @@ def test_nothing_planned_before_a_run_ended_is_started_after_it(leader: Rig, wor
     """What was seen before the run may want what the run has done: it is dropped, and the cluster is read again."""
     bounce(world, 1)
     observe(leader)
-    assert "started" in check_leaders(leader)
-    assert "just ended" in check_leaders(leader)
+    assert "run-started" in codes(check_leaders(leader))
+    assert "run-ended" in codes(check_leaders(leader))
     assert leader.parts.proposals.by_kind == {}
     with pytest.raises(Unavailable):
         check_leaders(leader)
     observe(leader)
-    assert "Preferred leaders OK" in check_leaders(leader)
+    assert "leaders-balanced" in codes(check_leaders(leader))
 
 
 def test_a_throttle_that_a_down_broker_kept_is_restored_when_it_returns(leader: Rig, world: SimWorld) -> None:
@@ -469,16 +471,16 @@ def test_a_throttle_that_a_down_broker_kept_is_restored_when_it_returns(leader: 
     world.kill(3)
     wait(leader, 20)
     assert "1 throttle not yet removed" in read_journal_view(leader)
-    assert "Removing throttles" not in check_repair(leader)
+    assert "removing-throttles" not in codes(check_repair(leader))
     assert world.brokers[3].configs.get(FOLLOWER_RATE) == "5000000"
     world.start(3)
     pass_time(world, 30)
     observe(leader)
-    assert "Removing throttles of an earlier run: broker 3 follower" in check_repair(leader)
+    assert "Removing throttles of an earlier run: broker 3 follower" in str(check_repair(leader))
     assert FOLLOWER_RATE not in world.brokers[3].configs
     read_journal_view(leader)
     assert leader.board.view.throttles_to_restore == 0
-    assert "Removing throttles" not in check_repair(leader)
+    assert "removing-throttles" not in codes(check_repair(leader))
 
 
 def test_guards_that_hold_a_run_back_are_counted(leader: Rig) -> None:

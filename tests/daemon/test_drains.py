@@ -214,7 +214,7 @@ def test_an_approval_shows_on_the_standby_and_outlasts_the_leader(pair: tuple[Ri
     assert second.board.view.role is Role.ACTIVE
     pass_time(world, 400)
     observe(second)
-    assert "started, approved by Ada" in check_leaders(second)
+    assert "started, approved by Ada" in str(check_leaders(second))
     read_journal_view(second)
     assert second.parts.journal.decisions.approved == {}
 

@@ -15,6 +15,7 @@ from tests.daemon.rig import (
     answer,
     answer_requests,
     check_leaders,
+    codes,
     holder,
     keep_lock,
     lead,
@@ -122,7 +123,7 @@ def test_a_plan_that_was_rejected_does_not_start(leader: Rig, monkeypatch: pytes
     other, told = Other(leader), list[str]()
     reject = request(leader, "reject", plan=plan.id)
     in_the_midst(monkeypatch, lambda: other.does(lambda: told.append(answer(leader, reject))))
-    said = act(leader)
+    said = str(act(leader))
     other.ends()
     assert ("started" in said) != (told == [f"Ada rejected {plan.id}."]), (said, told)
 
@@ -169,7 +170,7 @@ def test_no_run_begins_once_the_lock_was_given_up(leader: Rig, monkeypatch: pyte
     """The lock loop shows the role before it leaves the run in progress; no process would leave a later one."""
     leader.policy = replace(leader.policy, mode=Mode.AUTO)
     in_the_midst(monkeypatch, lambda: leader.board.set_role(Role.STANDBY))
-    assert "no longer holds the lock" in check_leaders(leader)
+    assert "lock-gone" in codes(check_leaders(leader))
     assert leader.journal is not None
     assert not [r for r in leader.journal.read() if r.key.startswith("run")]
 
@@ -183,7 +184,7 @@ def test_the_newest_request_counts_also_where_the_one_before_has_to_be_planned_a
     world.add_topic("more", {0: (1, 2, 3)}, size_bytes=1e6)
     observe(leader)
     answer(leader, request(leader, "plan", by="Bob", intent="balance"))
-    assert "planned anew" in act(leader)
+    assert "plan-outdated" in codes(act(leader))
     make_wanted(leader)
     assert leader.board.view.answers[-1].request == "plan-Bob"
 
@@ -253,8 +254,8 @@ def test_a_lock_that_is_lost_is_given_up_for_no_one_when_it_comes_back(
         raise Fenced("Another process has taken this cluster's lock.")
 
     monkeypatch.setattr(journal, "renew", renew)
-    assert "Lost the lock" in keep_lock(leader, holder())
+    assert "lost" in codes(keep_lock(leader, holder()))
     monkeypatch.undo()
     keep_lock(leader, holder())
     assert leader.board.view.role is Role.ACTIVE
-    assert "Holds the lock" in keep_lock(leader, holder())
+    assert "held" in codes(keep_lock(leader, holder()))

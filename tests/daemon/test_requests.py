@@ -15,7 +15,9 @@ from tests.daemon.rig import (
     answer_requests,
     check_balance,
     check_leaders,
+    codes,
     give_run_controller,
+    guard,
     holder,
     keep_lock,
     observe,
@@ -25,6 +27,7 @@ from tests.daemon.rig import (
 )
 
 from ballast.adapters.kafka.retry import RetryPolicy
+from ballast.core.catalogue import Message, Said
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.fingerprint import fingerprint
@@ -82,20 +85,22 @@ def refused(context: Rig) -> list[bool]:
 def test_a_take_over_gives_the_lock_to_the_one_who_asked(world: SimWorld, clock: SimClock, store: JournalStore) -> None:
     """No replica snatches the lock that another gave up for a person, and all of them want it again afterwards."""
     first, second = daemon(world, clock, store), daemon(world, clock, store)
-    assert "Took the lock" in keep_lock(first, holder("first"))
+    assert "taken" in codes(keep_lock(first, holder("first")))
     ask(first, "take-over")
     answer_requests(first)
     assert answers(first) == ["The lock is released for Ada; Ballast acquires it again once it is free."]
-    assert "Released the lock for Ada" in keep_lock(first, holder("first"))
-    assert "left to Ada" in keep_lock(first, holder("first"))
-    assert "released it" in keep_lock(second, holder("second")), "the other replica did not know before it had the lock"
+    assert "released-for" in codes(keep_lock(first, holder("first")))
+    assert "left-to" in codes(keep_lock(first, holder("first")))
+    assert "released-again" in codes(keep_lock(second, holder("second"))), (
+        "the other replica did not know before it had the lock"
+    )
     assert second.board.view.role is Role.STANDBY
-    assert "left to Ada" in keep_lock(second, holder("second"))
+    assert "left-to" in codes(keep_lock(second, holder("second")))
     laptop = MemoryJournal(store, clock)
     laptop.acquire(holder("laptop"))
     laptop.release()
     clock.sleep(RESERVED_S + 1)
-    assert "Took the lock" in keep_lock(second, holder("second"))
+    assert "taken" in codes(keep_lock(second, holder("second")))
 
 
 def test_a_request_that_cannot_be_read_is_told_once_and_counted(
@@ -132,12 +137,11 @@ def test_nothing_is_begun_while_the_lock_is_given_up(
     observe(context)
     ask(context, "take-over")
     assert context.run_controller is not None
-    beside: list[str] = []
+    beside: list[Said] = []
     monkeypatch.setattr(context.run_controller, "stop", lambda *, wait_s: beside.append(check_leaders(context)))  # noqa: ARG005
     answer_requests(context)
-    assert "Released the lock for Ada" in keep_lock(context, holder())
-    assert ["The lock is being released for Ada." in sentence for sentence in beside] == [True, False]
-    assert "This process does not hold the cluster's lock." in beside[1]
+    assert "released-for" in codes(keep_lock(context, holder()))
+    assert [guard(said) for said in beside] == [("releasing-lock", {"by": "Ada"}), ("standby", {})]
     assert not_led(world, 1) == 4
 
 
@@ -150,7 +154,7 @@ def test_who_takes_over_is_answered_before_the_lock_is_gone(
     ask(context, "take-over")
     ask(context, "cancel", run="run-1", why="changed my mind")
     assert context.run_controller is not None
-    beside: list[str] = []
+    beside: list[Message] = []
 
     def stop(*, wait_s: float) -> None:
         if context.board.view.role is Role.ACTIVE:
@@ -158,7 +162,7 @@ def test_who_takes_over_is_answered_before_the_lock_is_gone(
 
     monkeypatch.setattr(context.run_controller, "stop", stop)
     assert answer_requests(context) == "Answered 1 request."
-    assert beside == ["Released the lock for Ada; acquiring it again afterwards."]
+    assert [(said.code, said.values) for said in beside] == [("released-for", {"by": "Ada"})]
     assert answers(context) == ["The lock is released for Ada; Ballast acquires it again once it is free.", None]
 
 
@@ -173,7 +177,7 @@ def test_a_take_over_request_that_no_process_waits_for_changes_nothing(
     answer_requests(context)
     assert answers(context) == ["too late: the process that requested the lock no longer waits for it"]
     assert refused(context) == [True]
-    assert "Holds the lock" in keep_lock(context, holder())
+    assert "held" in codes(keep_lock(context, holder()))
 
 
 def test_the_one_that_carries_a_run_out_does_not_answer_for_the_daemon(
@@ -186,7 +190,7 @@ def test_the_one_that_carries_a_run_out_does_not_answer_for_the_daemon(
     ask(context, "cancel", run="run-1", why="changed my mind")
     bounce(world, 1)
     observe(context)
-    assert "Run run-1 started" in check_leaders(context)
+    assert "run-started" in codes(check_leaders(context))
     assert not_led(world, 1) == 0
     assert answers(context) == [None, None]
     answer_requests(context)
@@ -205,13 +209,13 @@ def test_what_is_approved_on_a_standbys_page_is_what_the_leader_carries_out(
     for context in (leader, standby):
         context.policy = replace(context.policy, mode=Mode.APPROVE)
     keep_lock(leader, holder("first"))
-    assert "Standing by" in keep_lock(standby, holder("second"))
+    assert "standing-by" in codes(keep_lock(standby, holder("second")))
     bounce(world, 1)
     observe(leader)
-    assert "Waiting for approval" in check_leaders(leader)
+    assert "approval-pending" in codes(check_leaders(leader))
     clock.sleep(40)
     observe(standby)
-    assert "Proposed plan: 4 preferred leader elections (no data copied)." in check_leaders(standby)
+    assert "Proposed plan: 4 preferred leader elections (no data copied)." in str(check_leaders(standby))
     (shown,) = standby.board.view.plans
     assert shown.created_at_ms > leader.board.view.plans[0].created_at_ms
     ask(standby, "approve", plan=shown.id)
@@ -249,7 +253,7 @@ def test_a_standby_tells_of_the_run_that_another_carries_out(
     laptop.acquire(holder("laptop"))
     plan = Plan("evacuate 1", "c", "f", (Move("orders", 0, (1, 2, 3), (4, 2, 3)),))
     laptop.append(dump_run(new_run("r-7", plan, ExecutionPolicy(), Now(clock.now_ms(), clock.monotonic_s()))))
-    assert "Standing by" in keep_lock(standby, holder("pod"))
+    assert "standing-by" in codes(keep_lock(standby, holder("pod")))
     read_journal_view(standby)
     assert show_run(standby) == "Run r-7 is executed by laptop on this machine."
     view = standby.board.view
@@ -446,7 +450,7 @@ def test_clusters_of_one_batch_get_one_batch_at_a_time(
     keep_lock(context, holder())
     bounce(world, 1)
     observe(context)
-    assert "Run run-1 started" in check_leaders(context)
+    assert "run-started" in codes(check_leaders(context))
     assert context.journal is not None
     runs = load_runs(context.journal.read(), Now(clock.now_ms(), clock.monotonic_s()))
     assert runs["run-1"].policy.one_batch_at_a_time is one
@@ -477,7 +481,7 @@ def test_what_was_left_open_is_taken_up_before_anything_else_may_start(
     observe(context)
     run_controller = context.run_controller
     assert run_controller is not None
-    seen: list[str] = []
+    seen: list[Said] = []
 
     def adopt() -> None:
         seen.append(check_leaders(context))
@@ -485,8 +489,8 @@ def test_what_was_left_open_is_taken_up_before_anything_else_may_start(
     monkeypatch.setattr(run_controller, "adopt", adopt)
     keep_lock(context, holder())
     assert len(seen) == 1
-    assert "This process does not hold the cluster's lock" in seen[0]
-    assert "Run run-1 started" in check_leaders(context)
+    assert guard(seen[0]) == ("standby", {})
+    assert "run-started" in codes(check_leaders(context))
 
 
 def test_a_run_that_is_taken_up_while_ballast_is_paused_starts_nothing_new(

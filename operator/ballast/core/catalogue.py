@@ -105,8 +105,22 @@ class Message:
         return self.detail
 
 
+class Messages(tuple[Message, ...]):
+    """What is said together, one sentence after another."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self))
+
+
+Said = Message | Messages
+
+
 def plain(value: object) -> Any:
     """A parameter as JSON has it: partitions by their names, values as objects of their fields, what is not known as null."""
+    if isinstance(value, Message):
+        value = {"code": value.code, "cause": value.cause, "parameters": value.values, "detail": value.detail}
     match value:
         case int() | float() if value == UNKNOWN:
             return None

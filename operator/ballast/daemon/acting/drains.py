@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from ballast.core.catalogue import Message
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import Drain
 from ballast.daemon.acting.answers import answer, refusal
@@ -65,7 +66,7 @@ class Drains:
         self.board.update(add_drain)
         self.look_again()
 
-    def begin_empty(self, request: Request) -> str | None:
+    def begin_empty(self, request: Request) -> Message | None:
         """A broker without replicas needs no plan and no approval to be drained: it stays empty.  None where a plan is needed."""
         state = self.reading.state
         if request.body.get("intent") != "drain" or state is None or self.board.view.role is not Role.ACTIVE:
@@ -76,7 +77,7 @@ class Drains:
         self.begin(broker, request.by)
         return answer("drained-empty", broker=broker)
 
-    def end(self, request: Request) -> str:
+    def end(self, request: Request) -> Message:
         """The broker takes its share again; the next balance fills it."""
         drained = sorted(d.broker for d in self.board.view.drains)
         broker = _broker_among(drained, request, "not-draining")

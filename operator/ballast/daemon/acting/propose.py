@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from ballast.core.catalogue import Message
+from ballast.core.catalogue import Message, Messages, Said
 from ballast.core.plan import Plan
 from ballast.core.plan.fingerprint import find_recreated, fingerprint
+from ballast.daemon.acting.answers import answer, refusal
 from ballast.daemon.acting.decisions import Approval, Decisions, approval_record, rejection_record, shared_records
 from ballast.daemon.acting.permission import Permissions
 from ballast.daemon.acting.plan_views import outline, plan_view
@@ -22,7 +23,6 @@ from ballast.daemon.context.log import log_event
 from ballast.daemon.context.view import Answer, BalanceView, Board, PlanView, Role
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.policy import ActionKind, LivePolicy, Mode
-from ballast.errors import Refused
 from ballast.executor.driver.pace import first_pace
 from ballast.ports.event_sink import ClusterEvent, EventSink
 from ballast.ports.journal import Journal, Request
@@ -32,7 +32,6 @@ log = logging.getLogger("ballast.daemon")
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
-RUN_ENDED: Final = "A run has just ended: the cluster is read again before anything is decided."
 ASKED_WAITS_S = 600
 """How long a plan that a person asked for keeps runs that no person approved from beginning."""
 
@@ -81,18 +80,18 @@ class Proposals:
     """Held by the loop that makes, shows, starts or drops plans, or obeys a person; renewing the lock never waits for it."""
 
     @_one_at_a_time
-    def propose(self, kind: ActionKind, plan: Plan, objections: tuple[Message, ...] = ()) -> str:
+    def propose(self, kind: ActionKind, plan: Plan, objections: tuple[Message, ...] = ()) -> Message:
         """Show the plan; start it if its kind may act by itself now; say what came of it."""
         if self.notice_end():
-            return RUN_ENDED
+            return answer("run-ended")
         if run := self.runs.in_flight():
             self.withdraw(kind)
-            return f"No planning while run {run} is in progress."
+            return answer("no-planning", run=run)
         verdict = self.permissions.of(kind)
         before, name = self.by_kind.get(kind), name_of(kind, plan)
         if self.rejected.get(kind) == name:
             self.withdraw(kind)
-            return f"{name} was rejected; another plan is proposed when the cluster has changed."
+            return answer("rejected-before", plan=name)
         if before is not None and before.id == name:
             # What a person approved stays approved, and what has waited since yesterday is not new because it was made again.
             proposal = replace(
@@ -106,12 +105,12 @@ class Proposals:
                 self._forget_approval(kind)
             log_event(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
             if self._wants_approval(proposal) and verdict.may_start(approved=True):
-                self.event_sink(ClusterEvent(reason="ApprovalPending", sentence=_waits(proposal)))
+                self.event_sink(ClusterEvent(reason="ApprovalPending", sentence=str(_waits(proposal))))
         self.by_kind[kind] = proposal
         self.publish()
         if not self._may_start(proposal):
             self.refused(kind.value, verdict.code)
-            return f"Proposed plan: {outline(plan)}. {verdict.detail}"
+            return answer("proposed", outline=outline(plan), guard=verdict)
         if self._wants_approval(proposal):
             return _waits(proposal)
         return (
@@ -122,10 +121,10 @@ class Proposals:
         )
 
     @_one_at_a_time
-    def act(self) -> str:
+    def act(self) -> Said:
         """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
         if self.notice_end():
-            return RUN_ENDED
+            return answer("run-ended")
         order = (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REPLICA_LIST_CHANGES, ActionKind.MOVES)
         for proposal in (self.asked, *(self.by_kind.get(kind) for kind in order)):
             if proposal is None or not self._may_start(proposal):
@@ -137,17 +136,17 @@ class Proposals:
             if not self._wants_approval(proposal) and not held:
                 return self.start(proposal)
         waits = [p for p in self.list_proposals() if p.approved_by and not self._may_start(p)]
-        said = [f"{p.id} has to wait: {self.permissions.of(p.kind).detail}" for p in waits]
-        if waiting := [p.id for p in self.list_proposals() if self._wants_approval(p)]:
-            said.append(f"Waiting for approval: {', '.join(waiting)}.")
-        return " ".join(said) or "No pending action."
+        said = [answer("guarded", plan=p.id, guard=self.permissions.of(p.kind)) for p in waits]
+        if waiting := tuple(p.id for p in self.list_proposals() if self._wants_approval(p)):
+            said.append(answer("approvals-pending", plans=waiting))
+        return Messages(said or [answer("nothing-pending")])
 
     @_one_at_a_time
-    def drop_all(self, why: str) -> None:
-        """Forget every plan: the cluster that they were made for cannot be seen, or is being changed."""
+    def drop_all(self, why: str, **values: str) -> None:
+        """Forget every plan, for a cause of ``withdrawn``: the cluster that they were made for cannot be seen, or is being changed."""
         view, ended = self.board.view, self.access.unfinished_run() is None
         if view.plans or self.list_proposals() or view.balance != BalanceView() or (ended and view.run is not None):
-            self._withdraw_asked(why)
+            self._withdraw_asked(why, **values)
             self.by_kind.clear()
             self.asked_elsewhere = None
             self.publish(balance=BalanceView(), **({"run": None} if ended else {}))
@@ -161,21 +160,21 @@ class Proposals:
             self._forget_approval(proposal.kind)
         self.publish()
 
-    def approve(self, proposal: Proposal, by: str) -> str:
+    def approve(self, proposal: Proposal, by: str) -> Said:
         """A person wants it: it starts now, or once nothing keeps it any more, after a restart and a fail-over, too."""
         if proposal is self.asked:
             self.show_asked(replace(proposal, approved_by=by))
             return self.act()
         kind = proposal.kind
         self.by_kind[kind] = replace(proposal, approved_by=by)
-        sentence = self.propose(kind, proposal.plan)
+        said = self.propose(kind, proposal.plan)
         waits = self.by_kind.get(kind)
         if waits is not None and waits.id == proposal.id:
             approval = Approval(plan=proposal.id, by=by)
             self.approved[kind] = approval
             self.access.write(approval_record(kind, approval))
         self.publish()
-        return sentence
+        return said
 
     def want(self, request: Request | None) -> None:
         """The plan of this request is to be made, whichever was wanted before; None when it is being made."""
@@ -215,12 +214,12 @@ class Proposals:
         if self.by_kind.pop(kind, None) is not None:
             self.publish()
 
-    def start(self, proposal: Proposal) -> str:
+    def start(self, proposal: Proposal) -> Message:
         """Begin the run; the caller has checked the permission."""
         if self.access.run_controller is None:
-            raise Refused("This process only observes: it cannot start a run.")
+            raise refusal("cannot-start")
         if self.board.view.role is not Role.ACTIVE:
-            return f"{proposal.id} does not start: this process no longer holds the lock."
+            return answer("lock-gone", plan=proposal.id)
         kind = proposal.kind
         # Before the run begins: an approval that stays would start the same plan again once the run was undone.
         self._forget_approval(kind)
@@ -228,15 +227,15 @@ class Proposals:
         self.runs.note_start(kind, run, self.clock.now_ms())
         # The others were made from what is being changed now.
         if proposal.request is None:
-            self._withdraw_asked(f"run {run} began ({outline(proposal.plan)})")
+            self._withdraw_asked("run-began", run=run, outline=outline(proposal.plan))
         self.by_kind.clear()
         self.asked = None
         by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
         log_event(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
         self.publish(run=self.access.unfinished_run(), balance=BalanceView())
-        sentence = f"Run {run} started{by}: {outline(proposal.plan)}."
-        self.event_sink(ClusterEvent(reason="RunStarted", sentence=sentence))
-        return sentence
+        said = answer("run-started", run=run, by=proposal.approved_by, outline=outline(proposal.plan))
+        self.event_sink(ClusterEvent(reason="RunStarted", sentence=str(said)))
+        return said
 
     @_one_at_a_time
     def notice_end(self) -> bool:
@@ -246,13 +245,13 @@ class Proposals:
         """
         if run := self.runs.in_flight():
             self.runs.note_in_flight()
-            self.drop_all(f"run {run} is in progress")
+            self.drop_all("run-in-progress", run=run)
             return False
         if not self.runs.end_pending:
             return False
         kind = self.runs.take_end()
         self.reading.drop()
-        self.drop_all("a run has changed the cluster")
+        self.drop_all("run-ended")
         self.look_again()
         if kind is not None:
             self.runs.note_end(kind, self.clock.now_ms())
@@ -312,16 +311,16 @@ class Proposals:
             self.access.write(approval_record(kind, None))
             del self.approved[kind]
 
-    def _drop_outdated(self, proposal: Proposal) -> str:
-        """Drop a plan that was made for another assignment than the newest one; empty where it is the same."""
+    def _drop_outdated(self, proposal: Proposal) -> Message | None:
+        """Drop a plan that was made for another assignment than the newest one; None where it is the same."""
         state = self.reading.fresh()
         if proposal.plan.fingerprint == fingerprint(state) and not find_recreated(proposal.plan, state):
-            return ""
+            return None
         if proposal.request is not None and self.wanted is None:
             self.wanted = proposal.request
         self.discard(proposal)
         self.look_again()
-        return f"The assignment changed since {proposal.id} was planned; it is planned anew."
+        return answer("plan-outdated", plan=proposal.id)
 
     def _wants_approval(self, proposal: Proposal) -> bool:
         mode = self.policy.now.mode_of(proposal.kind)
@@ -334,37 +333,39 @@ class Proposals:
         approved = bool(proposal.approved_by) or self._wants_approval(proposal)
         return self.permissions.of(proposal.kind).may_start(approved=approved)
 
-    def _why_held(self, proposal: Proposal) -> str:
-        """Why a repair without approval does not begin: a broker that it rebuilds may follow the rest of its rack; empty where none does."""
+    def _why_held(self, proposal: Proposal) -> Message | None:
+        """Why a repair without approval does not begin: a broker that it rebuilds may follow the rest of its rack; None where none does."""
         if proposal.kind is not ActionKind.REPAIR or _approved(proposal):
-            return ""
-        return self.reading.held_reason({b for move in proposal.plan.moves for b in move.removing})
+            return None
+        held = self.reading.list_held({b for move in proposal.plan.moves for b in move.removing})
+        return answer("held", held=held) if held else None
 
-    def _why_left_to_a_person(self, proposal: Proposal) -> str:
+    def _why_left_to_a_person(self, proposal: Proposal) -> Message | None:
         """Why a run without approval does not begin: it would withdraw the plan that a person asked for and looks at now.
 
-        Empty where no such plan waits, for repairs, and once the plan has been there for a while.
+        None where no such plan waits, for repairs, and once the plan has been there for a while.
         """
         asked = self.asked
         if asked is None or asked.request is None or proposal.kind is ActionKind.REPAIR or _approved(proposal):
-            return ""
+            return None
         # A clock that jumped back must not have it keep them from beginning for longer.
         if not 0 <= self.clock.now_ms() - asked.plan.created_at_ms < ASKED_WAITS_S * 1000:
-            return ""
-        return f"{proposal.id} waits for {asked.id}, which {asked.request.by} asked for: {outline(proposal.plan)}."
+            return None
+        shown = outline(proposal.plan)
+        return answer("left-to-person", plan=proposal.id, asked=asked.id, by=asked.request.by, outline=shown)
 
-    def _withdraw_asked(self, why: str) -> None:
+    def _withdraw_asked(self, why: str, **values: str) -> None:
         """The plan that a person was told to be ready goes, and they hear of it."""
         asked, self.asked = self.asked, None
         if asked is not None and asked.request is not None:
-            sentence = f"{asked.id} was withdrawn, since {why}. Ask again afterwards."
-            self.board.tell(asked.request.id, sentence, ok=False, at_ms=self.clock.now_ms())
+            said = answer("withdrawn", why, plan=asked.id, **values)
+            self.board.tell(asked.request.id, str(said), ok=False, at_ms=self.clock.now_ms())
 
 
 def _approved(proposal: Proposal) -> bool:
     return proposal.request is not None or proposal.approved_by is not None
 
 
-def _waits(proposal: Proposal) -> str:
-    why = f", since {'; '.join(map(str, proposal.objections))}" if proposal.objections else ""
-    return f"Waiting for approval of {proposal.id}{why}: {outline(proposal.plan)}."
+def _waits(proposal: Proposal) -> Message:
+    shown = outline(proposal.plan)
+    return answer("approval-pending", plan=proposal.id, objections=proposal.objections, outline=shown)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from ballast.core.catalogue import Message
+from ballast.core.catalogue import Message, Said
 from ballast.core.cluster.drain import Drain
 from ballast.core.field_types import Moment, OneOf, Parameters, Text
 from ballast.core.plan import OTHER_PURPOSE, Purpose
@@ -49,27 +49,6 @@ class CheckResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckReport:
-    """How one kind of check went last time, in one sentence."""
-
-    detail: str
-    at_ms: Moment
-    duration_s: float
-    result: Annotated[CheckResult, OneOf(*CheckResult)] = CheckResult.OK
-    failures: int = 0
-    """Failures in a row."""
-    reading_ms: Annotated[Moment | None, Field(serialization_alias="readAt")] = None
-    """When the reading was taken that it went by; null where it goes by none."""
-    stale: Literal["outage", "earlier-reading"] | None = None
-    """Why it no longer shows how things are; filled in whenever it is shown, null where it does."""
-
-    @property
-    def ok(self) -> bool:
-        """It did what it is for."""
-        return self.result is CheckResult.OK
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """A code with its figures and its sentence, as plain data."""
 
@@ -84,6 +63,34 @@ class Note:
     def of(cls, message: Message) -> Note:
         """What this message says."""
         return cls(code=message.code, cause=message.cause, parameters=message.parameters, detail=message.detail)
+
+
+def notes_of(said: Said | str) -> tuple[Note, ...]:
+    """What is said by codes; nothing where it is a sentence alone."""
+    return () if isinstance(said, str) else tuple(map(Note.of, (said,) if isinstance(said, Message) else said))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """How one kind of check went last time."""
+
+    detail: str
+    notes: tuple[Note, ...] = ()
+    """What it decided, by codes, sentence after sentence as in ``detail``; empty where it failed, and for checks that decide nothing."""
+    at_ms: Moment
+    duration_s: float
+    result: Annotated[CheckResult, OneOf(*CheckResult)] = CheckResult.OK
+    failures: int = 0
+    """Failures in a row."""
+    reading_ms: Annotated[Moment | None, Field(serialization_alias="readAt")] = None
+    """When the reading was taken that it went by; null where it goes by none."""
+    stale: Literal["outage", "earlier-reading"] | None = None
+    """Why it no longer shows how things are; filled in whenever it is shown, null where it does."""
+
+    @property
+    def ok(self) -> bool:
+        """It did what it is for."""
+        return self.result is CheckResult.OK
 
 
 COOLING_DOWN: Final = "cooling-down"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.isr import leaves_every_isr_after_s, leaving_sentence
 from ballast.core.plan.log_dirs import brokers_to_rebuild
 from ballast.core.planner import Loads, PlannerPolicy
-from ballast.core.wording import human_brokers, human_many, human_time
+from ballast.core.wording import human_many, human_time
 from ballast.daemon.context.view import Board
 from ballast.daemon.observing.presence import BrokersSince, Presence
 from ballast.daemon.policy import LivePolicy
@@ -18,6 +17,15 @@ from ballast.errors import Unavailable
 from ballast.executor.driver.look import FullReading
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.time import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Brokers that are missed and not rebuilt before a moment: the rest of their rack usually follows the one that returned."""
+
+    brokers: tuple[int, ...]
+    until_ms: int
+    returned: int
 
 
 @dataclass(slots=True)
@@ -95,22 +103,17 @@ class Reading:
         """Missed brokers that are not rebuilt yet, since their rack is coming back: which broker came up last, and until when they wait (monotonic)."""
         return self.presence.held_brokers(self.policy.now.guards.membership_cool_down_s, self.clock.monotonic_s())
 
-    def held_reason(self, brokers: Collection[int]) -> str:
+    def list_held(self, brokers: Collection[int]) -> tuple[Held, ...]:
         """Until when the repair of these waits, and why; empty where it does not."""
-        held, now_s = self.held_brokers(), self.clock.monotonic_s()
+        held, ahead_ms = self.held_brokers(), self.clock.now_ms() - self.clock.monotonic_s() * 1000
         alike: dict[tuple[float, int], list[int]] = {}
         for broker in sorted(held.keys() & set(brokers)):
             returned, until_s = held[broker]
             alike.setdefault((until_s, returned), []).append(broker)
-        said = []
-        for (until_s, returned), waiting in sorted(alike.items()):
-            wait, rack = ("waits", "its rack") if len(waiting) == 1 else ("wait", "their rack")
-            until = datetime.fromtimestamp(self.clock.now_ms() / 1000 + until_s - now_s, UTC)
-            said.append(
-                f"{human_brokers(waiting, start=True)} {wait} until {until:%Y-%m-%d %H:%M:%S} UTC: "
-                f"broker {returned} of {rack} came up, and the rest usually follows."
-            )
-        return " ".join(said)
+        return tuple(
+            Held(tuple(waiting), round(ahead_ms + until_s * 1000), returned)
+            for (until_s, returned), waiting in sorted(alike.items())
+        )
 
     def quiet_reason(self) -> str:
         """Why the cluster is to be left in peace now; empty when it is not."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from ballast.core.catalogue import Message, Messages, Said
 from ballast.core.cluster import ClusterState
 from ballast.core.leadership.elections import election_plan, elections
 from ballast.core.plan import Plan
@@ -19,10 +20,11 @@ from ballast.daemon.acting.answers import answer, refusal
 from ballast.daemon.acting.drains import Drains, named_broker
 from ballast.daemon.acting.plan_views import outline
 from ballast.daemon.acting.proposal import Proposal, name_of
-from ballast.daemon.acting.propose import RUN_ENDED, Proposals
+from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.view import Board
 from ballast.daemon.observing.reading import Reading
+from ballast.daemon.planning.notes import note
 from ballast.daemon.planning.plans import PlanMaker
 from ballast.daemon.policy import ActionKind
 from ballast.errors import BallastError
@@ -45,42 +47,43 @@ class RequestedPlans:
     plans: PlanMaker
     look_again: Callable[[], None]
 
-    def want(self, request: Request) -> str:
+    def want(self, request: Request) -> Message:
         """Note the request for the work loop; the newest one counts."""
         if request.body.get("intent") not in INTENTS:
             raise refusal("plan-unknown", intent=request.body.get("intent"), known=", ".join(INTENTS))
-        if (sentence := self.drains.begin_empty(request)) is not None:
-            self.board.tell(request.id, sentence, ok=True, at_ms=self.clock.now_ms())
-            return sentence
+        if (drained := self.drains.begin_empty(request)) is not None:
+            self.board.tell(request.id, str(drained), ok=True, at_ms=self.clock.now_ms())
+            return drained
         self.proposals.want(request)
         self.look_again()
         return answer("plan-requested", by=request.by, intent=request.body["intent"])
 
-    def make(self) -> str:
+    def make(self) -> Said | str:
         """Make the plan that a person waits for; what came of it is told under the request's id."""
         with self.proposals.deciding:
             if (request := self.proposals.wanted) is None:
-                return "No plan was requested."
+                return note("none-requested")
             if self.proposals.notice_end():
-                return RUN_ENDED
+                return answer("run-ended")
             self.proposals.want(None)
+        said: Said | str
         try:
-            sentence, ok = self._make(request), True
+            said, ok = self._make(request), True
         except BallastError as failure:
-            sentence, ok = str(failure), False
-        self.board.tell(request.id, sentence, ok=ok, at_ms=self.clock.now_ms())
-        return sentence
+            said, ok = str(failure), False
+        self.board.tell(request.id, str(said), ok=ok, at_ms=self.clock.now_ms())
+        return said
 
-    def _make(self, request: Request) -> str:
+    def _make(self, request: Request) -> Said:
         if run := self.runs.in_flight():
             raise refusal("run-in-progress", run=run)
         state = self.reading.fresh()
         kind, plan = self._plan(state, request)
         if plan.is_empty:
             self.proposals.show_asked(None)
-            why = "; ".join(f"{o.subject}: {o.detail}" for o in plan.obstacles[:2])
-            said = answer("no-plan", obstacles=why) if why else answer("no-plan-needed")
-            return " ".join([said, *(f"{told} {remedy}" for told, remedy in warnings(plan))])
+            said = answer("no-plan", obstacles=plan.obstacles[:2]) if plan.obstacles else answer("no-plan-needed")
+            broken = (note("log-dir-error", "asked", error=error, remedy=remedy) for error, remedy in warnings(plan))
+            return Messages((said, *broken))
         name = f"asked-{name_of(kind, plan)}"
         self.proposals.show_asked(Proposal(id=name, kind=kind, plan=plan, request=request))
         return answer("plan-ready", outline=outline(plan))

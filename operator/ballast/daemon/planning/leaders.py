@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ballast.core.catalogue import Messages, Said
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.balancers import controller_interval_s, controller_rebalances
 from ballast.core.leadership import imbalance
 from ballast.core.leadership.elections import election_plan, elections
 from ballast.core.leadership.limits import CLUSTER, check_interval_s, imbalance_percentage
-from ballast.core.wording import human_percent, human_time
 from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.observing.presence import Hysteresis
 from ballast.daemon.observing.reading import Reading
+from ballast.daemon.planning.notes import note
 from ballast.daemon.policy import ActionKind, ControllerRebalance, LivePolicy
 from ballast.ports.time import Clock
 
@@ -31,11 +32,11 @@ class LeaderCheck:
     proposals: Proposals
     hysteresis: Hysteresis = field(default_factory=Hysteresis)
 
-    def check(self) -> str:
+    def check(self) -> Said:
         """Measure leader imbalance and, where permitted, bring leaders home."""
         state = self.reading.fresh()
         if run := self.runs.in_flight():
-            return f"Leaders are not judged while run {run} is in progress."
+            return note("leaders-not-judged", run=run)
         policy, now_s = self.policy.now.leaders, self.clock.monotonic_s()
         limit = imbalance_percentage(state, policy.imbalance_percentage)
         leaders = imbalance(state, limit.value)
@@ -43,25 +44,23 @@ class LeaderCheck:
         imbalanced = sorted(self.hysteresis.imbalanced.since_s)
         if not imbalanced:
             self.proposals.withdraw(ActionKind.ELECTIONS)
-            return f"Preferred leaders OK: at the worst broker {human_percent(leaders.worst_ratio)} led elsewhere."
-        known = [b for b in imbalanced if _known(leaders.broker, b)]
-        named = ", ".join(f"{b} ({human_percent(leaders[b].ratio)})" for b in known)
-        word = "broker" if len(known) == 1 else "brokers"
-        whose = " (the cluster's own setting)" if limit.origin == CLUSTER else ""
-        headline = f"Leader imbalance over {limit.value:g} %{whose} at {word} {named}."
+            return note("leaders-balanced", worst=leaders.worst_ratio)
+        known = {b: leaders[b].ratio for b in imbalanced if np.isin(b, leaders.broker)}
+        of_cluster = limit.origin == CLUSTER
+        headline = note("leader-imbalance", percentage=limit.value, of_cluster=of_cluster, brokers=known)
         wait_s = self._controller_wait_s(state)
         if wait_s is None:
-            return f"{headline} Left to the controller, which runs elections itself."
+            return Messages((headline, note("left-to-controller")))
         lasting = self.hysteresis.imbalanced.lasting(wait_s, now_s)
         if not lasting:
-            return f"{headline} Waiting up to {human_time(wait_s)} for the controller's own elections."
+            return Messages((headline, note("controller-first", wait_s=wait_s)))
         # Leaders that are elected on a draining broker would only leave it again.
         names = elections(state, lasting - self.reading.balance.draining)
         if not names:
             self.proposals.withdraw(ActionKind.ELECTIONS)
-            return f"{headline} None can be elected now: their preferred leaders are down, out of sync, moving or draining."
+            return Messages((headline, note("none-electable")))
         plan = election_plan(state, names, created_at_ms=self.clock.now_ms())
-        return f"{headline} {self.proposals.propose(ActionKind.ELECTIONS, plan)}"
+        return Messages((headline, self.proposals.propose(ActionKind.ELECTIONS, plan)))
 
     def interval_s(self) -> float:
         """Seconds until the next check."""
@@ -75,7 +74,3 @@ class LeaderCheck:
         if how is ControllerRebalance.DISABLE:
             return None
         return controller_interval_s(state)
-
-
-def _known(ids: np.ndarray, broker: int) -> bool:
-    return bool(np.isin(broker, ids))

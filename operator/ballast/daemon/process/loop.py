@@ -10,9 +10,10 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from ballast.core.catalogue import Said
 from ballast.daemon.context.heartbeat import LONGEST_WAIT_S, Heartbeat
 from ballast.daemon.context.log import FIELDS, log_event
-from ballast.daemon.context.view import CheckReport, CheckResult
+from ballast.daemon.context.view import CheckReport, CheckResult, Note, notes_of
 from ballast.errors import BallastError
 from ballast.ports.time import Clock
 
@@ -28,8 +29,8 @@ class Check:
     name: str
     every_s: Callable[[], float]
     """Asked each time, so that a changed setting takes effect at once."""
-    perform: Callable[[], str]
-    """Does it, and says in one sentence what came of it."""
+    perform: Callable[[], Said | str]
+    """Does it, and says what came of it: by codes where it decides, in a sentence where it only does."""
     reading_ms: Callable[[], int | None] = lambda: None
     """Asked as it begins: when the reading was taken that it goes by; None where it goes by none."""
     max_backoff_s: float = MAX_BACKOFF_S
@@ -124,8 +125,10 @@ class Loop:
     def _run(self, entry: _Schedule) -> None:
         began_s, began_ms, entry.requested = self.clock.monotonic_s(), self.clock.now_ms(), False
         result, reading_ms = CheckResult.OK, entry.check.reading_ms()
+        notes: tuple[Note, ...] = ()
         try:
-            sentence = entry.check.perform()
+            said = entry.check.perform()
+            notes, sentence = notes_of(said), str(said)
         except BallastError as failure:
             result, sentence = CheckResult.FAILED, str(failure)
             log_event(log, sentence, level=logging.WARNING, check=entry.check.name, failure=failure.id)
@@ -146,6 +149,7 @@ class Loop:
             entry.check.name,
             CheckReport(
                 detail=sentence,
+                notes=notes,
                 at_ms=began_ms,
                 duration_s=ended_s - began_s,
                 result=result,

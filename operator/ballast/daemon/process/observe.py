@@ -112,7 +112,7 @@ class Observer:
         before = self.board.view.outage
         since_ms = before.since_ms if before else self.clock.now_ms()
         # Plans first: the page of an outage offers none.
-        self.proposals.drop_all("the cluster cannot be read")
+        self.proposals.drop_all("outage")
         self.board.publish(outage=Outage(code=code, detail=failure.message, since_ms=since_ms))
         self.permissions.publish()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import NamedTuple
 
+from ballast.core.catalogue import Message, Messages, Said
 from ballast.core.cluster.drain import refuse_drained
 from ballast.core.wording import human_many, human_names
 from ballast.daemon.acting.answers import answer, refusal
@@ -127,7 +128,7 @@ class Requests:
             if request.kind not in self._kinds():
                 raise Refused(str(RequestAnswer("unknown", {"kind": request.kind})))
             with self.proposals.deciding:
-                outcome = RequestOutcome(self._kinds()[request.kind](request))
+                outcome = RequestOutcome(str(self._kinds()[request.kind](request)))
         except (Unavailable, JournalLost, Fenced):
             raise
         except BallastError as failure:
@@ -156,7 +157,7 @@ class Requests:
             if request.id in told or is_expired(request, now_ms):
                 self._sent.remove(request)
 
-    def _kinds(self) -> dict[str, Callable[[Request], str]]:
+    def _kinds(self) -> dict[str, Callable[[Request], Said]]:
         return {
             "pause": self._pause,
             "resume": self._resume,
@@ -194,25 +195,25 @@ class Requests:
             raise refusal("nothing-runs")
         return shown.id
 
-    def _pause(self, request: Request) -> str:
+    def _pause(self, request: Request) -> Said:
         pause = pause_of(request)
         self.access.write(pause_record(pause))
         self.runs.set_pause(pause)
         elsewhere = self.board.view.run_elsewhere
-        paused = str(RequestAnswer("paused", {"by": pause.by}))
+        paused = RequestAnswer("paused", {"by": pause.by})
         if self.policy.now.writes or elsewhere is None:
             return paused
-        return " ".join((paused, answer("run-elsewhere", run=elsewhere.id)))
+        return Messages((paused, answer("run-elsewhere", run=elsewhere.id)))
 
-    def _resume(self, request: Request) -> str:
+    def _resume(self, request: Request) -> Said:
         if self.board.view.pause is None:
-            return str(RequestAnswer("not-paused"))
+            return RequestAnswer("not-paused")
         for record in resume_records():
             self.access.write(record)
         self.runs.set_pause(None)
-        return str(RequestAnswer("resumed", {"by": request.by}))
+        return RequestAnswer("resumed", {"by": request.by})
 
-    def _approve(self, request: Request) -> str:
+    def _approve(self, request: Request) -> Message:
         wanted = str(request.body.get("plan", ""))
         if run := self.runs.in_flight():
             raise refusal("run-in-progress", run=run)
@@ -224,7 +225,7 @@ class Requests:
                 return answer("approved", by=request.by, plan=wanted, effect=effect)
         raise refusal("plan-gone", plan=wanted)
 
-    def _reject(self, request: Request) -> str:
+    def _reject(self, request: Request) -> Message:
         wanted = str(request.body.get("plan", ""))
         for proposal in self.proposals.list_proposals():
             if proposal.id == wanted:
@@ -232,7 +233,7 @@ class Requests:
                 return answer("rejected", by=request.by, plan=wanted, reason=request.reason)
         raise refusal("plan-gone", plan=wanted)
 
-    def _cancel(self, request: Request) -> str:
+    def _cancel(self, request: Request) -> Message:
         rollback, wanted = request.kind == "rollback", request.body.get("run")
         run = self.access.unfinished_run()
         if wanted is None:
@@ -248,7 +249,7 @@ class Requests:
             or not self.access.run_controller.cancel(run.id, rollback=rollback, by=sign(request))
         ):
             raise refusal("run-not-executed", run=wanted)
-        return str(answer_asked(request, run.id))
+        return answer_asked(request, run.id)
 
     def _refuse_refilling(self, run_id: str) -> None:
         """Undoing a run must not fill a broker that is being drained: the next balance would only empty it again."""
@@ -264,7 +265,7 @@ class Requests:
                 "Cancel it and keep completed moves",
             )
 
-    def _take_over(self, request: Request) -> str:
+    def _take_over(self, request: Request) -> Message:
         """Make room for a person: leave the run to them, release the lock, and keep every replica from it for a moment.
 
         The run is left once this is answered; from now on the work loop begins no other one.
