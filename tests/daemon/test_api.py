@@ -74,7 +74,7 @@ def a_full_view() -> View:
         settings_problem="a mistake",
         drains=(Drain(broker=3, by="Ada", since_ms=now_ms()),),
         history_problem="denied",
-        history_skipped=(SkippedRun("r0", "other-version", {"version": 2}, "newer"),),
+        history_skipped=(SkippedRun(id="r0", code="other-version", parameters={"version": 2}, detail="newer"),),
     )
 
 

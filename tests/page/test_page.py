@@ -627,7 +627,11 @@ def test_a_past_run_that_cannot_be_shown_is_named(show: Show, open_page: Open) -
     """Beside those that can."""
     url, _, _ = show(
         a_view(
-            history_skipped=(SkippedRun("1118-0000-zz", "other-version", {}, "Its records are of a newer version."),)
+            history_skipped=(
+                SkippedRun(
+                    id="1118-0000-zz", code="other-version", parameters={}, detail="Its records are of a newer version."
+                ),
+            )
         )
     )
     page = open_page(url)

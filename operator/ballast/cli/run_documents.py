@@ -9,7 +9,7 @@ from ballast.cli.documents.base import Partition
 from ballast.core.catalogue import plain
 from ballast.executor.driver import events
 from ballast.executor.journal.notes import RunNote
-from ballast.executor.machine.notes import code_of
+from ballast.executor.machine.notes import note_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,9 +49,7 @@ def _move_change(change: events.MoveChanged) -> Document:
         before=change.before.code,
         after=change.after.code,
         outcome=change.outcome,
-        code=code_of(change.why),
-        parameters=None if change.why is None else change.why.parameters,
-        detail=change.detail,
+        **note_fields(change.why),
     )
 
 
@@ -111,9 +109,7 @@ def _run_end(r: events.RunResult) -> Document:
             runs.Ending(
                 subject=e.subject,
                 outcome=e.outcome,
-                code=code_of(e.why),
-                parameters=None if e.why is None else e.why.parameters,
-                detail=e.detail,
+                **note_fields(e.why),
             )
             for e in r.endings
         ],

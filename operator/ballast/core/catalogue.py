@@ -11,7 +11,7 @@ from string import Formatter
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
-from ballast.core.wording import human_bytes, human_many, human_replicas
+from ballast.core.wording import human_bytes, human_many, human_percent, human_replicas, human_time
 
 Form = Callable[[Any], str]
 
@@ -21,6 +21,10 @@ FORMS: Final[Mapping[str, Form]] = {
     "times": lambda count: human_many(count, "time"),
     "partitions": lambda count: human_many(count, "partition"),
     "replicas": lambda count: human_many(count, "replica"),
+    "time": human_time,
+    "percent": human_percent,
+    "names": ", ".join,
+    "reason": lambda reason: f": {reason}" if reason else "",
     "failed": lambda paths: f" Failed there: {', '.join(paths)}." if paths else "",
 }
 """Forms that every catalogue has."""
@@ -117,10 +121,11 @@ class Messages(tuple[Message, ...]):
 Said = Message | Messages
 
 
+_NAMES: Final = {"values": "parameters"}
+
+
 def plain(value: object) -> Any:
     """A parameter as JSON has it: partitions by their names, values as objects of their fields, what is not known as null."""
-    if isinstance(value, Message):
-        value = {"code": value.code, "cause": value.cause, "parameters": value.values, "detail": value.detail}
     match value:
         case int() | float() if value == UNKNOWN:
             return None
@@ -131,5 +136,5 @@ def plain(value: object) -> Any:
         case tuple():
             return [plain(v) for v in value]
     if is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+        return {_NAMES.get(f.name, f.name): plain(getattr(value, f.name)) for f in fields(value)}
     return value

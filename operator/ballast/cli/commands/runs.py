@@ -164,7 +164,7 @@ def _document(run: Run, holder: LockHolder | None, ledger: Iterable[Setting]) ->
     from ballast.cli.documents.runs import Run as RunDocument
     from ballast.cli.documents.runs import RunElection, RunMove
     from ballast.executor.journal.history import summarise
-    from ballast.executor.machine.notes import code_of
+    from ballast.executor.machine.notes import note_fields
 
     return RunDocument(
         run=_figures(summarise(run)),
@@ -182,9 +182,7 @@ def _document(run: Run, holder: LockHolder | None, ledger: Iterable[Setting]) ->
                 reason_code=m.move.reason.code,
                 stage=m.stage.code,
                 outcome=m.outcome,
-                code=code_of(m.note),
-                parameters=None if m.note is None else m.note.parameters,
-                detail=m.detail,
+                **note_fields(m.note),
                 attempts=m.attempts,
                 since_ms=m.since_ms,
             )
@@ -195,9 +193,7 @@ def _document(run: Run, holder: LockHolder | None, ledger: Iterable[Setting]) ->
                 topic=n.topic,
                 partition=n.partition,
                 stage=e.stage,
-                code=code_of(e.note),
-                parameters=None if e.note is None else e.note.parameters,
-                detail=e.detail,
+                **note_fields(e.note),
             )
             for n, e in sorted(run.elections.items())
         ],

@@ -4,35 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import ClassVar
 
-from ballast.core.catalogue import Key, Message
+from ballast.core.catalogue import Message, Table
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.fingerprint import find_recreated, fingerprint
-
-SENTENCES: Final[Mapping[Key, str]] = {
-    # Since the plan was made.
-    "topic-recreated": "topic {topic} was deleted and recreated (its id was {was} and is {now})",
-    "replicas-changed": "replicas changed on {count:partitions} of it ({partition} has {replicas:list})",
-    "deleted": "{count:partitions} of it deleted ({partition})",
-    "already-there": "{count:partitions} of it moved already ({partition})",
-    "elsewhere": "other topics or partitions were created, deleted or moved, none of the plan's own",
-    # What verify finds of one partition.
-    "gone": "the partition does not exist",
-    "moving": "it is on its way to {replicas:list}",
-    "order": "its replica list is {replicas:list}, wanted is {wanted:list}",
-    "replicas": "its replica list is {replicas:list}, wanted is {wanted:list}",
-    "out-of-sync": "the replicas on {brokers:list} are not in sync",
-}
-"""Every difference by its code."""
 
 
 class Difference(Message):
     """One way in which the cluster is another than the plan says; its sentence has no capital and no full stop."""
 
     __slots__ = ()
-    sentences = SENTENCES
+    sentences: ClassVar[Table] = {
+        # Since the plan was made.
+        "topic-recreated": "topic {topic} was deleted and recreated (its id was {was} and is {now})",
+        "replicas-changed": "replicas changed on {count:partitions} of it ({partition} has {replicas:list})",
+        "deleted": "{count:partitions} of it deleted ({partition})",
+        "already-there": "{count:partitions} of it moved already ({partition})",
+        "elsewhere": "other topics or partitions were created, deleted or moved, none of the plan's own",
+        # What verify finds of one partition.
+        "gone": "the partition does not exist",
+        "moving": "it is on its way to {replicas:list}",
+        "order": "its replica list is {replicas:list}, wanted is {wanted:list}",
+        "replicas": "its replica list is {replicas:list}, wanted is {wanted:list}",
+        "out-of-sync": "the replicas on {brokers:list} are not in sync",
+    }
 
 
 @dataclass(frozen=True, slots=True)

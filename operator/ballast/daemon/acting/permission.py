@@ -7,64 +7,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import ClassVar, Final
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from ballast.core.catalogue import Catalogue, Key, Message, codes_of
-from ballast.core.wording import human_time
+from ballast.core.catalogue import Catalogue, Message, Table, codes_of
 from ballast.daemon.acting.action_history import NO_ACTIONS, ActionHistory
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
-from ballast.daemon.context.view import COOLING_DOWN, Board, Note, Other, Outage, Permission, Role
+from ballast.daemon.context.view import COOLING_DOWN, Board, Other, Outage, Permission, Role
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.policy import ActionKind, DaemonPolicy, LivePolicy, Mode, Window
 from ballast.executor.journal.pause import Pause
 from ballast.ports.time import Clock
-
-SENTENCES: Final[Mapping[Key, str]] = {
-    "stopping": "The daemon is stopping.",
-    "observe-only": "The mode for {kind} is observe: nothing is ever written.",
-    "no-reading": "There is no reading of the cluster yet.",
-    ("no-reading", "outage"): "The cluster cannot be read since {since_ms:clock}: {why}",
-    ("no-reading", "old"): "The newest reading of the cluster is {age_s:time} old; nothing is decided from it.",
-    "standby": "This process does not hold the cluster's lock.",
-    ("standby", "journal"): "The journal cannot be used: {why}",
-    ("standby", "held"): "Another process holds the cluster's lock: {holder}.",
-    "releasing-lock": "The lock is being released for {by}.",
-    "paused": "Paused by {by} since {since_ms:clock}{reason:reason}.",
-    "run-in-progress": "Run {run} is in progress.",
-    "foreign-activity": "Waiting for another balancer or reassignment: {what}",
-    "replicas-not-in-sync": "Waiting for replicas to be in sync: {why}",
-    "outside-window": "Outside its windows; the next one opens {opens_ms:clock}.",
-    ("outside-window", "none"): "Outside its windows and never opens again.",
-    "cap-reached": "Started {starts:times} today, the cap is {cap}.",
-    COOLING_DOWN: (
-        "The last one ended {since_s:time} ago; the cool-down is {cool_down_s:time}. "
-        "What a person approves does not wait for it."
-    ),
-    "allowed": "No guard refuses it.",
-}
-"""Every reason, the weightiest first."""
-CODES: Final = codes_of(SENTENCES)
-"""Every code a permission can have; metrics label by them."""
 
 
 class PermissionReason(Message):
     """Why a kind of action may start, or may not."""
 
     __slots__ = ()
-    sentences = SENTENCES
+    sentences: ClassVar[Table] = {
+        "stopping": "The daemon is stopping.",
+        "observe-only": "The mode for {kind} is observe: nothing is ever written.",
+        "no-reading": "There is no reading of the cluster yet.",
+        ("no-reading", "outage"): "The cluster cannot be read since {since_ms:clock}: {why}",
+        ("no-reading", "old"): "The newest reading of the cluster is {age_s:time} old; nothing is decided from it.",
+        "standby": "This process does not hold the cluster's lock.",
+        ("standby", "journal"): "The journal cannot be used: {why}",
+        ("standby", "held"): "Another process holds the cluster's lock: {holder}.",
+        "releasing-lock": "The lock is being released for {by}.",
+        "paused": "Paused by {by} since {since_ms:clock}{reason:reason}.",
+        "run-in-progress": "Run {run} is in progress.",
+        "foreign-activity": "Waiting for another balancer or reassignment: {what}",
+        "replicas-not-in-sync": "Waiting for replicas to be in sync: {why}",
+        "outside-window": "Outside its windows; the next one opens {opens_ms:clock}.",
+        ("outside-window", "none"): "Outside its windows and never opens again.",
+        "cap-reached": "Started {starts:times} today, the cap is {cap}.",
+        COOLING_DOWN: (
+            "The last one ended {since_s:time} ago; the cool-down is {cool_down_s:time}. "
+            "What a person approves does not wait for it."
+        ),
+        "allowed": "No guard refuses it.",
+    }
     catalogue = Catalogue(
         {
             "clock": lambda at_ms: datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "time": human_time,
-            "reason": lambda reason: f": {reason}" if reason else "",
         }
     )
+
+
+CODES: Final = codes_of(PermissionReason.sentences)
+"""Every code a permission can have; metrics label by them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +92,7 @@ def permission(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Permiss
     """Judge one kind of action."""
     mode = policy.mode_of(kind)
     reason = next(_objections(kind, mode, policy, at), PermissionReason("allowed"))
-    return Permission(
-        action=kind.value,
-        mode=mode.value,
-        allowed=reason.code == "allowed",
-        **asdict(Note.of(reason)),
-    )
+    return Permission.of(reason, action=kind.value, mode=mode.value, allowed=reason.code == "allowed")
 
 
 def permissions(policy: DaemonPolicy, at: Situation) -> tuple[Permission, ...]:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field
 
@@ -60,9 +60,9 @@ class Note:
     detail: str
 
     @classmethod
-    def of(cls, message: Message) -> Note:
-        """What this message says."""
-        return cls(code=message.code, cause=message.cause, parameters=message.parameters, detail=message.detail)
+    def of(cls, said: Message, **more: Any) -> Self:
+        """What this message says, and what a kind of note has beside that."""
+        return cls(code=said.code, cause=said.cause, parameters=said.parameters, detail=said.detail, **more)
 
 
 def notes_of(said: Said | str) -> tuple[Note, ...]:

@@ -6,10 +6,10 @@ Pure: the reading, the brokers that are gone and the plan go in, objections come
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from typing import Final
+from collections.abc import Collection, Iterator
+from typing import ClassVar, Final
 
-from ballast.core.catalogue import Catalogue, Key, Message
+from ballast.core.catalogue import Catalogue, Message, Table
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.wording import human_brokers, human_names
@@ -19,30 +19,25 @@ NAMED: Final = 3
 """Most topics that an objection names."""
 
 
-SENTENCES: Final[Mapping[Key, str]] = {
-    "unknown-rack": "the rack of {brokers:brokers} is not known",
-    "whole-rack": "no broker of rack {racks:names} is up (repair.whole_racks is false), and it may return",
-    "racks": "brokers are down or have a failed log dir in {count} racks ({racks:names}; repair.max_racks is {most})",
-    "brokers": "{count} of {known} brokers are down or have a failed log dir (repair.max_brokers_fraction is {share:g})",
-    "bytes": "it copies {bytes:bytes} (repair.max_bytes is {most:bytes})",
-    ("bytes", "at-least"): "it copies at least {bytes:bytes} (repair.max_bytes is {most:bytes})",
-    "unknown-bytes": (
-        "how much it copies is not known, as the size of {unknown:partitions} is not (repair.max_bytes is {most:bytes})"
-    ),
-    "placement": "it puts {topics:topics} on other brokers than before, which changes most replica lists",
-}
-"""Every bound by its code."""
-
-
 class Objection(Message):
     """One bound that a repair goes beyond."""
 
     __slots__ = ()
-    sentences = SENTENCES
+    sentences: ClassVar[Table] = {
+        "unknown-rack": "the rack of {brokers:brokers} is not known",
+        "whole-rack": "no broker of rack {racks:names} is up (repair.whole_racks is false), and it may return",
+        "racks": "brokers are down or have a failed log dir in {count} racks ({racks:names}; repair.max_racks is {most})",
+        "brokers": "{count} of {known} brokers are down or have a failed log dir (repair.max_brokers_fraction is {share:g})",
+        "bytes": "it copies {bytes:bytes} (repair.max_bytes is {most:bytes})",
+        ("bytes", "at-least"): "it copies at least {bytes:bytes} (repair.max_bytes is {most:bytes})",
+        "unknown-bytes": (
+            "how much it copies is not known, as the size of {unknown:partitions} is not (repair.max_bytes is {most:bytes})"
+        ),
+        "placement": "it puts {topics:topics} on other brokers than before, which changes most replica lists",
+    }
     catalogue = Catalogue(
         {
             "brokers": human_brokers,
-            "names": ", ".join,
             "topics": lambda names: human_names(names, NAMED),
         }
     )

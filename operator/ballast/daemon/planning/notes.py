@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from ballast.core.catalogue import Catalogue, Message, Table
-from ballast.core.wording import human_brokers, human_percent, human_time
+from ballast.core.wording import human_brokers, human_percent
 
 NAMED: Final = 4
 """Throttles and topics that a sentence names."""
@@ -45,10 +45,9 @@ class PlanningNote(Message):
         "removing-throttles": "Removing throttles of an earlier run: {settings:some}.",
         "down-too-long": "{brokers:Have} been down for longer than {grace_s:time}.",
         "down": "Broker {broker} is down; it has {left_s:time} to return before a plan to rebuild its replicas elsewhere is proposed.",
-        (
-            "down",
-            "auto",
-        ): "Broker {broker} is down; it has {left_s:time} to return before its replicas are rebuilt elsewhere.",
+        ("down", "auto"): (
+            "Broker {broker} is down; it has {left_s:time} to return before its replicas are rebuilt elsewhere."
+        ),
         "offline": "Replicas of {brokers:brokers} are offline since a log dir failed.",
         "disk-grace": "A plan to rebuild them elsewhere is proposed unless the disk is replaced within {left_s:time}.",
         ("disk-grace", "auto"): "They are rebuilt elsewhere unless the disk is replaced within {left_s:time}.",
@@ -64,8 +63,6 @@ class PlanningNote(Message):
     }
     catalogue = Catalogue(
         {
-            "time": human_time,
-            "percent": human_percent,
             "brokers": human_brokers,
             "are": lambda ids: f"{human_brokers(ids)} {'is' if len(ids) == 1 else 'are'}",
             "Are": lambda ids: f"{human_brokers(ids, start=True)} {'is' if len(ids) == 1 else 'are'}",
@@ -78,6 +75,6 @@ class PlanningNote(Message):
     )
 
 
-def note(code: str, cause: str = "", **values: Any) -> PlanningNote:
+def note(code: str, cause: str = "", /, **values: Any) -> PlanningNote:
     """A note of this code."""
     return PlanningNote(code, values, cause)

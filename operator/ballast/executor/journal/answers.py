@@ -5,51 +5,45 @@ A daemon and a command answer in the same words.  What only a daemon can do (pla
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from typing import ClassVar
 
-from ballast.core.catalogue import Catalogue, Key, Message
-from ballast.core.wording import human_time
+from ballast.core.catalogue import Message, Table
 from ballast.ports.journal import EXPIRES_S, Request, is_ahead, is_expired, is_forgotten
-
-SENTENCES: Final[Mapping[Key, str]] = {
-    # The pause.
-    "paused": "Paused by {by}: nothing new starts, moves in progress go on.",
-    "resumed": "Resumed by {by}.",
-    "not-paused": "It was not paused.",
-    # One run.
-    ("done", "cancel"): "{by} cancelled run {run}.",
-    ("done", "rollback"): "{by} cancelled run {run} and requested a rollback of its completed moves.",
-    ("asked", "cancel"): "{by} requested to cancel run {run}. If the run ends first, nothing is cancelled.",
-    ("asked", "rollback"): (
-        "{by} requested to cancel run {run} and to roll back its completed moves. If the run ends first, nothing is rolled back."
-    ),
-    ("done", "pause"): "{by} paused run {run}.",
-    ("done", "resume"): "{by} resumed run {run}.",
-    # The lock.
-    "run-left": "the lock is released; ballast runs show {run} tells whether that run is still open",
-    "lock-free": "the lock was free already",
-    "too-late": "too late: the process that requested the lock no longer waits for it",
-    # What is not obeyed.
-    "busy": "{holder} holds the lock and executes run {run}. Ask again when it has ended.",
-    "expired": (
-        "Request expired: {by} asked to {kind} more than {limit_s:time} ago. Send it again if it is still wanted."
-    ),
-    "clock-ahead": (
-        "Request refused: it was sent by a clock that is {ahead_s:time} ahead. Correct that clock and send it again."
-    ),
-    "names-no-run": "A {kind} names its run. Another one may have begun since it was asked for.",
-    "unknown": "Request refused: this version of Ballast does not know {kind}.",
-}
-"""Every answer by its code."""
 
 
 class RequestAnswer(Message):
     """What came of a request."""
 
     __slots__ = ()
-    sentences = SENTENCES
-    catalogue = Catalogue({"time": human_time})
+    sentences: ClassVar[Table] = {
+        # The pause.
+        "paused": "Paused by {by}: nothing new starts, moves in progress go on.",
+        "resumed": "Resumed by {by}.",
+        "not-paused": "It was not paused.",
+        # One run.
+        ("done", "cancel"): "{by} cancelled run {run}.",
+        ("done", "rollback"): "{by} cancelled run {run} and requested a rollback of its completed moves.",
+        ("asked", "cancel"): "{by} requested to cancel run {run}. If the run ends first, nothing is cancelled.",
+        ("asked", "rollback"): (
+            "{by} requested to cancel run {run} and to roll back its completed moves. If the run ends first, nothing is rolled back."
+        ),
+        ("done", "pause"): "{by} paused run {run}.",
+        ("done", "resume"): "{by} resumed run {run}.",
+        # The lock.
+        "run-left": "the lock is released; ballast runs show {run} tells whether that run is still open",
+        "lock-free": "the lock was free already",
+        "too-late": "too late: the process that requested the lock no longer waits for it",
+        # What is not obeyed.
+        "busy": "{holder} holds the lock and executes run {run}. Ask again when it has ended.",
+        "expired": (
+            "Request expired: {by} asked to {kind} more than {limit_s:time} ago. Send it again if it is still wanted."
+        ),
+        "clock-ahead": (
+            "Request refused: it was sent by a clock that is {ahead_s:time} ahead. Correct that clock and send it again."
+        ),
+        "names-no-run": "A {kind} names its run. Another one may have begun since it was asked for.",
+        "unknown": "Request refused: this version of Ballast does not know {kind}.",
+    }
 
 
 def answer_done(request: Request, run_id: str) -> RequestAnswer:

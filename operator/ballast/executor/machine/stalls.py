@@ -83,10 +83,10 @@ def _log_dir_copy(case: _Case) -> MoveNote | None:
         return None
     for broker, path in m.move.named_dirs.items():
         if broker not in picture.alive:
-            return note("destination-down", broker=broker, path=path)
+            return note("destination-down", "log-dir", broker=broker, path=path)
         logs = (picture.logs or {}).get(broker)
         if logs is None:
-            return note("destination-unreachable", broker=broker, path=path)
+            return note("destination-unreachable", "log-dir", broker=broker, path=path)
         failed = next((d for d in logs.dirs if d.error and d.path == path), None)
         if failed is not None:
             return note("log-dir-failed", broker=broker, path=path, error=failed.error)

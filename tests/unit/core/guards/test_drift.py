@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from string import Formatter
 
 import pytest
+from tests.messages import figures_of
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
-from ballast.core.guards.drift import SENTENCES, Difference, Drift, drift, keep_valid, mismatches
+from ballast.core.guards.drift import Difference, Drift, drift, keep_valid, mismatches
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.fingerprint import fingerprint, with_topic_ids
 
@@ -49,10 +49,10 @@ def test_a_topic_that_was_made_again_is_a_difference() -> None:
     assert found == Difference("topic-recreated", {"topic": "a", "was": "A", "now": "B"})
 
 
-@pytest.mark.parametrize("code", SENTENCES)
+@pytest.mark.parametrize("code", Difference.sentences)
 def test_every_difference_has_a_sentence_that_takes_its_values(code: str) -> None:
     """Nothing of the template is left."""
-    names = {name for _, name, _, _ in Formatter().parse(SENTENCES[code]) if name}
+    names = figures_of(Difference, code)
     said = str(Difference(code, {**dict.fromkeys(names, (1, 2)), "count": 2}))
     assert said
     assert not set("{}<") & set(said)

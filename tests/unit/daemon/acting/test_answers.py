@@ -8,7 +8,7 @@ import pytest
 
 from ballast import daemon
 from ballast.core.catalogue import codes_of
-from ballast.daemon.acting.answers import SENTENCES, DaemonAnswer, answer, refusal
+from ballast.daemon.acting.answers import DaemonAnswer, answer, refusal
 from ballast.daemon.acting.permission import Situation, permission
 from ballast.daemon.context.view import Role
 from ballast.daemon.observing.reading import Held
@@ -99,4 +99,4 @@ def test_every_answer_is_made_somewhere() -> None:
     """A sentence that no part of the daemon gives is dead."""
     assert daemon.__file__ is not None
     sources = "".join(p.read_text() for p in Path(daemon.__file__).parent.rglob("*.py") if p.name != "answers.py")
-    assert [code for code in codes_of(SENTENCES) if f'"{code}"' not in sources] == []
+    assert [code for code in codes_of(DaemonAnswer.sentences) if f'"{code}"' not in sources] == []

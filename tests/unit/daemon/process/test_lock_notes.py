@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from string import Formatter
 
 import pytest
+from tests.messages import code_and_cause, figures_of
 
 from ballast.core.catalogue import Key, codes_of
 from ballast.daemon.process import lock
@@ -16,11 +16,8 @@ from ballast.daemon.process.lock import LockNote
 @pytest.mark.parametrize("key", LockNote.sentences)
 def test_every_note_has_a_sentence_that_takes_its_values(key: Key) -> None:
     """Nothing of the template is left."""
-    template = LockNote.sentences[key]
-    assert isinstance(template, str)
-    names = {name for _, name, _, _ in Formatter().parse(template) if name}
-    code, cause = (key, "") if isinstance(key, str) else key
-    said = str(LockNote(code, dict.fromkeys(names, "pod-1."), cause))
+    code, cause = code_and_cause(key)
+    said = str(LockNote(code, dict.fromkeys(figures_of(LockNote, key), "pod-1."), cause))
     assert said
     assert not re.search(r"[{}]|None|<", said)
 

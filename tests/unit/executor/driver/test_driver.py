@@ -227,7 +227,7 @@ def test_refused_for_too_long_gives_up_untouched() -> None:
     assert outcome(s) == ("rolled-back", "refused")
     ((code, figures),) = reasons(result)
     assert (code, figures["verdict"]["code"]) == ("guard-for-too-long", "destination-down")
-    assert figures["verdict"]["values"]["broker"] == 3
+    assert figures["verdict"]["parameters"]["broker"] == 3
     assert EffectKind.SUBMIT not in performed(s.ears)
 
 
@@ -297,7 +297,7 @@ def test_a_throttle_below_the_inbound_rate_is_refused_with_the_arithmetic() -> N
     assert result.status == "refused"
     ((code, figures),) = reasons(result)
     assert (code, figures["verdict"]["code"]) == ("guard-for-too-long", "throttle-too-low")
-    lack = figures["verdict"]["values"]["lack"]
+    lack = figures["verdict"]["parameters"]["lack"]
     assert lack["rate_bytes_per_s"] == MB
     assert lack["inbound_bytes_per_s"] - lack["rate_bytes_per_s"] == pytest.approx(MB, rel=0.1)
     assert s.throttles() == {}
@@ -393,7 +393,7 @@ def test_partition_without_the_room_waits_with_a_verdict() -> None:
     assert result.status == "refused"
     ((code, figures),) = reasons(result)
     assert (code, figures["verdict"]["code"]) == ("guard-for-too-long", "destination-full")
-    assert figures["verdict"]["values"]["broker"] == 3
+    assert figures["verdict"]["parameters"]["broker"] == 3
 
 
 def test_replication_factor_changes_when_the_plan_says_so() -> None:

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from string import Formatter
 
 import pytest
+from tests.messages import code_and_cause, figures_of
 
 import ballast
 from ballast.core.catalogue import Key
-from ballast.executor.journal.answers import SENTENCES, RequestAnswer, answer_done, answer_expired
+from ballast.executor.journal.answers import RequestAnswer, answer_done, answer_expired
 from ballast.executor.machine.step import Command
 from ballast.ports.journal import Request
 
 SOURCES = Path(ballast.__path__[0])
 
 
-@pytest.mark.parametrize("key", SENTENCES)
+@pytest.mark.parametrize("key", RequestAnswer.sentences)
 def test_every_answer_has_a_sentence_that_takes_its_values(key: Key) -> None:
     """Nothing of the template is left."""
-    names = {name for _, name, _, _ in Formatter().parse(SENTENCES[key]) if name}
-    code, cause = (key, "") if isinstance(key, str) else key
-    said = str(RequestAnswer(code, dict.fromkeys(names, 300.0), cause))
+    code, cause = code_and_cause(key)
+    said = str(RequestAnswer(code, dict.fromkeys(figures_of(RequestAnswer, key), 300.0), cause))
     assert said
     assert not re.search(r"[{}]|None|<|\.\.", said)
 
@@ -33,7 +32,7 @@ def test_every_answer_is_made_somewhere() -> None:
     sources = "\n".join(p.read_text() for room in rooms for p in (SOURCES / room).rglob("*.py"))
     made: set[Key] = {("asked", command) for command in ("cancel", "rollback")}
     made |= set(re.findall(r"RequestAnswer\(\s*[\"']([a-z-]+)[\"']", sources))
-    assert (made - {"asked", "done"}) | {("done", command.value) for command in Command} == set(SENTENCES)
+    assert (made - {"asked", "done"}) | {("done", command.value) for command in Command} == set(RequestAnswer.sentences)
 
 
 @pytest.mark.parametrize("command", Command)

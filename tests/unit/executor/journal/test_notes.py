@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from string import Formatter
 
 import pytest
+from tests.messages import figures_of
 
 from ballast import wiring
 from ballast.cli.documents import runs as documents
 from ballast.cli.run_documents import document_of
 from ballast.executor import driver, journal
 from ballast.executor.driver import events
-from ballast.executor.journal.notes import SENTENCES, RunNote
+from ballast.executor.journal.notes import RunNote
 from ballast.executor.machine.notes import note
 from ballast.ports.cluster import Outcome
 
 REFUSED = Outcome(ok=False, code="POLICY_VIOLATION", message="No.")
 
 
-@pytest.mark.parametrize("code", SENTENCES)
+@pytest.mark.parametrize("code", RunNote.sentences)
 def test_every_note_has_a_sentence_that_takes_its_values(code: str) -> None:
     """Nothing of the template is left."""
-    names = {name for _, name, _, _ in Formatter().parse(SENTENCES[code]) if name}
     samples: dict[str, object] = {"outcome": REFUSED, "replicas": (1, 2)}
-    said = str(RunNote(code, {name: samples.get(name, 7) for name in names}))
+    said = str(RunNote(code, {name: samples.get(name, 7) for name in figures_of(RunNote, code)}))
     assert said
     assert not re.search(r"[{}]|None|<|\.\.", said)
 
@@ -34,7 +33,7 @@ def test_every_note_is_made_somewhere() -> None:
     """No sentence is kept that nothing leads to."""
     folders = [Path(room.__path__[0]) for room in (driver, journal, wiring)]
     sources = "\n".join(p.read_text() for folder in folders for p in folder.rglob("*.py"))
-    assert set(re.findall(r'RunNote\(\s*"([a-z-]+)"', sources)) == set(SENTENCES)
+    assert set(re.findall(r'RunNote\(\s*"([a-z-]+)"', sources)) == set(RunNote.sentences)
 
 
 def test_a_note_without_a_sentence_is_a_bug() -> None:

@@ -6,17 +6,18 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from string import Formatter
 
 import pytest
+from tests.messages import code_and_cause, figures_of
 
+from ballast.core.catalogue import Key, codes_of
 from ballast.core.cluster import TopicPartition
 from ballast.core.guards import verdict
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import RateShortfall
 from ballast.executor import machine
 from ballast.executor.journal.records import changes, dump_run, load_open_runs
-from ballast.executor.machine.notes import BETWEEN_LOG_DIRS, SENTENCES, MoveNote, Value, code_of, note
+from ballast.executor.machine.notes import MoveNote, Value, code_of, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -56,22 +57,21 @@ def seen(replicas: tuple[int, ...], logs: dict[int, BrokerLogs] | None = None, *
     return Picture({}, partitions, frozenset({NAME}), frozenset({1, 2}), logs)
 
 
-@pytest.mark.parametrize("code", SENTENCES)
-def test_every_note_has_a_sentence_that_takes_its_values(code: str) -> None:
+@pytest.mark.parametrize("key", MoveNote.sentences)
+def test_every_note_has_a_sentence_that_takes_its_values(key: Key) -> None:
     """Nothing of the template is left, and a figure that is unknown has words."""
-    for template in filter(None, (SENTENCES[code], BETWEEN_LOG_DIRS.get(code))):
-        names = {name.partition(".")[0] for _, name, _, _ in Formatter().parse(template) if name}
-        said = str(MoveNote(code, {name: SAMPLES.get(name, 7) for name in names}))
-        assert said
-        assert not re.search(r"[{}]|None|<", said)
-    assert "left" not in SENTENCES[code] or "{left:left}" in SENTENCES[code]
+    code, cause = code_and_cause(key)
+    said = str(MoveNote(code, {name: SAMPLES.get(name, 7) for name in figures_of(MoveNote, key)}, cause))
+    assert said
+    assert not re.search(r"[{}]|None|<", said)
+    assert "left" not in figures_of(MoveNote, key) or "{left:left}" in str(MoveNote.sentences[key])
 
 
 def test_every_note_is_made_somewhere_and_every_cause_can_be_said() -> None:
     """No sentence is kept that no decision leads to."""
     sources = [p.read_text() for p in Path(machine.__path__[0]).rglob("*.py") if p.name != "notes.py"]
     made = set(re.findall(r'(?:note\(|_replicas_note\(m, )\s*"([a-z-]+)"', "\n".join(sources)))
-    assert made == set(SENTENCES)
+    assert made == set(codes_of(MoveNote.sentences))
     assert set(CAUSES) <= made
 
 
@@ -85,7 +85,7 @@ def test_brokers_without_fetches_are_counted(adding: tuple[int, ...], told: str)
 
 def test_a_note_without_a_sentence_is_a_bug() -> None:
     """It is found where it is made, not where it is shown."""
-    with pytest.raises(ValueError, match="is not a note"):
+    with pytest.raises(ValueError, match="is not a code of MoveNote"):
         note("because")
 
 
@@ -110,7 +110,7 @@ def test_the_journal_keeps_code_figures_and_sentence_of_a_note() -> None:
     assert held.parameters["verdict"] == {
         "code": "deleted",
         "subject": "t-0",
-        "values": {"partition": "t-0"},
+        "parameters": {"partition": "t-0"},
         "cause": "",
         "isr_within_s": None,
     }

@@ -218,7 +218,6 @@ CATALOGUE: Final = Catalogue(
         "some": lambda ids: ", ".join(map(str, ids[:NAMED])) + (", …" if len(ids) > NAMED else ""),
         "only": _only,
         "distance": _distance,
-        "percent": human_percent,
         "whole": lambda share: human_percent(share, 0),
     }
 )

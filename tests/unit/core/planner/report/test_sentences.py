@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.messages import code_and_cause
 
 from ballast.core import planner
 from ballast.core.catalogue import Key, codes_of
@@ -258,7 +259,7 @@ def test_each_obstacle_says_what_stands_still_and_what_would_help(
     key: Key, values: dict[str, Value], detail: str, remedy: str
 ) -> None:
     """With its figures, and as part of a longer sentence: nothing of a template is left."""
-    code, cause = (key, "") if isinstance(key, str) else key
+    code, cause = code_and_cause(key)
     made = obstacle(code, "t-0", cause, **values)
     assert (made.detail, made.remedy) == (detail, remedy)
 
