@@ -48,6 +48,7 @@ from ballast.adapters.kafka.responses import (
     set_entries,
 )
 from ballast.adapters.kafka.retry import one_deadline
+from ballast.adapters.kafka.rights import QUORUM, TOPICS
 from ballast.core.cluster import (
     CONFIGS,
     LOG_DIRS,
@@ -369,8 +370,8 @@ class KafkaCluster:
             wanted = [MetadataRequest.MetadataRequestTopic(name=name)]
             return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
 
-        codes = {t.error_code for t in self._wire.ask("topics", make).topics}
-        return (Gap("cluster", "topics", denial_of("topics").message),) if _TOPIC_FORBIDDEN in codes else ()
+        codes = {t.error_code for t in self._wire.ask(TOPICS, make).topics}
+        return (Gap("cluster", "topics", denial_of(TOPICS).message),) if _TOPIC_FORBIDDEN in codes else ()
 
     def _list_moves(self) -> dict[TopicPartition, Change] | None:
         """The moves in progress; None where the cluster cannot say."""
@@ -399,14 +400,14 @@ class KafkaCluster:
         partitions = [topic_type.PartitionData(partition_index=0)]
         try:
             response = self._wire.ask(
-                "the controller quorum",
+                QUORUM,
                 lambda: DescribeQuorumRequest(
                     topics=[topic_type(topic_name="__cluster_metadata", partitions=partitions)]
                 ),
             )
-            raise_for(response.error_code, "the controller quorum")
+            raise_for(response.error_code, QUORUM)
             partition = response.topics[0].partitions[0]
-            raise_for(partition.error_code, "the controller quorum")
+            raise_for(partition.error_code, QUORUM)
         except AuthenticationFailed:
             raise
         except BallastError as failure:

@@ -16,7 +16,7 @@ from ballast.adapters.kafka.kafka_python import Wire, code_name, raise_for
 from ballast.adapters.kafka.kafka_python_parts import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from ballast.adapters.kafka.reassignments import WRITE_ONCE
 from ballast.adapters.kafka.responses import read_config_entries
-from ballast.adapters.kafka.rights import explain
+from ballast.adapters.kafka.rights import config_change_of, configs_of, explain
 from ballast.errors import BallastError
 from ballast.ports.cluster import OK, ConfigChange, ConfigResource, Outcome
 
@@ -118,7 +118,7 @@ def _take(response: Any, entries: Entries, failures: dict[ConfigResource, Ballas
         if result.error_code == _MISSING:
             continue
         try:
-            raise_for(result.error_code, f"configs of {resource.kind} {resource.name}", result.error_message)
+            raise_for(result.error_code, configs_of(resource), result.error_message)
         except BallastError as failure:
             failures[resource] = failure
         else:
@@ -195,8 +195,7 @@ def _outcomes(response: Any) -> dict[ConfigResource, Outcome]:
 
 
 def _refuse(code: str, message: str | None, resource: ConfigResource) -> Outcome:
-    what = f"a change of configs of {resource.kind} {resource.name}"
-    return Outcome(ok=False, code=code, message=explain(code, message, what))
+    return Outcome(ok=False, code=code, message=explain(code, message, config_change_of(resource)))
 
 
 def _no_answer(failure: BallastError) -> Outcome:

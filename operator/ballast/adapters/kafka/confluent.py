@@ -24,7 +24,7 @@ from ballast.adapters.kafka import librdkafka
 from ballast.adapters.kafka.diagnosis import first_to_answer, parse_servers
 from ballast.adapters.kafka.identity import ClusterIdentity
 from ballast.adapters.kafka.retry import RetryPolicy
-from ballast.adapters.kafka.rights import explain_denial
+from ballast.adapters.kafka.rights import ELECTIONS, configs_of, explain_denial
 from ballast.core.cluster import UNKNOWN, ConfigValue, TopicPartition
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
 from ballast.ports.cluster import ConfigResource, Offsets
@@ -185,7 +185,7 @@ class Admin:
         """Take what was answered; raises ``Unavailable`` where no broker answers."""
         for resource, future in futures.items():
             try:
-                answer = self._wait(f"configs of {resource.kind} {resource.name}", future, controller=controller)
+                answer = self._wait(configs_of(resource), future, controller=controller)
             except _Missing:
                 continue
             except Unavailable:
@@ -208,12 +208,12 @@ class Admin:
 
         def once() -> dict[Any, Any]:
             client = self._writer(self.broker_wait_s)
-            with translate_errors("leader elections", self._security):
+            with translate_errors(ELECTIONS, self._security):
                 asked = client.elect_leaders(kind, wanted)
                 answer: dict[Any, Any] = librdkafka.answer_of_controller(client, asked, self._timeout_s)
             return answer
 
-        answered = self._retry.call("leader elections", once)
+        answered = self._retry.call(ELECTIONS, once)
         return {TopicPartition(p.topic, p.partition): error for p, error in answered.items()}
 
     def offsets(self, names: Collection[TopicPartition]) -> dict[TopicPartition, Offsets]:

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 
 from ballast.adapters.kafka.confluent import Admin
 from ballast.adapters.kafka.kafka_python import code_name
-from ballast.adapters.kafka.rights import explain
+from ballast.adapters.kafka.rights import ELECTIONS, explain
 from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError, Refused
 from ballast.ports.cluster import OK, Outcome
@@ -54,4 +54,4 @@ def _outcome(error: KafkaError | None) -> Outcome:
     if error is None or error.code() == KafkaError.ELECTION_NOT_NEEDED:
         return OK
     code = code_name(error.code())
-    return Outcome(ok=False, code=code, message=explain(code, error.str(), "leader elections"))
+    return Outcome(ok=False, code=code, message=explain(code, error.str(), ELECTIONS))

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from ballast.adapters.kafka.kafka_python import Wire, code_name, raise_for, split_failures
 from ballast.adapters.kafka.kafka_python_parts import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 from ballast.adapters.kafka.reassignments import WRITE_ONCE
+from ballast.adapters.kafka.rights import LOG_DIR_MOVE, LOG_DIRS
 from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError
 from ballast.ports.cluster import OK, Outcome
 
 T = TypeVar("T")
 Replica = tuple[TopicPartition, int]
-SUBJECT: Final = "log dirs"
 
 
 def describe(
@@ -23,10 +23,10 @@ def describe(
     """Ask all brokers side by side; who answered, and why the others did not."""
 
     def check(answer: Any) -> T:
-        raise_for(answer.error_code or 0, SUBJECT)
+        raise_for(answer.error_code or 0, LOG_DIRS)
         return read(answer)
 
-    told = wire.ask_each(SUBJECT, brokers, lambda _: DescribeLogDirsRequest(topics=None), read=check)
+    told = wire.ask_each(LOG_DIRS, brokers, lambda _: DescribeLogDirsRequest(topics=None), read=check)
     return split_failures(told)
 
 
@@ -36,7 +36,7 @@ def alter(wire: Wire, targets: Mapping[Replica, str]) -> dict[Replica, Outcome]:
     for (name, broker), path in targets.items():
         by_broker.setdefault(broker, {}).setdefault(path, {}).setdefault(name.topic, []).append(name.partition)
     outcomes: dict[Replica, Outcome] = {}
-    answers = wire.ask_each("a log dir move", by_broker, lambda b: _request(by_broker[b]), retry=WRITE_ONCE)
+    answers = wire.ask_each(LOG_DIR_MOVE, by_broker, lambda b: _request(by_broker[b]), retry=WRITE_ONCE)
     for broker, answer in answers.items():
         if isinstance(answer, BallastError):
             silence = Outcome(ok=False, code="NO_ANSWER", message=answer.message)

@@ -17,7 +17,7 @@ from ballast.adapters.kafka.kafka_python_parts import (
 )
 from ballast.adapters.kafka.responses import read_partition_states, read_reassignments
 from ballast.adapters.kafka.retry import RetryPolicy
-from ballast.adapters.kafka.rights import explain
+from ballast.adapters.kafka.rights import REASSIGNMENT, REASSIGNMENTS, explain
 from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError, Refused
 from ballast.ports.cluster import OK, Outcome, Reassignment
@@ -39,8 +39,8 @@ def list_reassignments(wire: Wire) -> dict[TopicPartition, Reassignment]:
     def make() -> Any:
         return ListPartitionReassignmentsRequest(timeout_ms=round(wire.broker_wait_s * 1000), topics=None)
 
-    response = wire.ask_controller("reassignments in progress", make)
-    raise_for(response.error_code, "reassignments in progress", response.error_message)
+    response = wire.ask_controller(REASSIGNMENTS, make)
+    raise_for(response.error_code, REASSIGNMENTS, response.error_message)
     return read_reassignments(response)
 
 
@@ -85,8 +85,8 @@ def _alter_chunk(wire: Wire, targets: Targets, *, allow: bool, flag: bool) -> di
             fields |= {"allow_replication_factor_change": allow, "min_version": 1}
         return AlterPartitionReassignmentsRequest(**fields)
 
-    response = wire.ask_controller("a reassignment", make, retry=WRITE_ONCE)
-    raise_for(response.error_code, "a reassignment", response.error_message)
+    response = wire.ask_controller(REASSIGNMENT, make, retry=WRITE_ONCE)
+    raise_for(response.error_code, REASSIGNMENT, response.error_message)
     outcomes = {
         TopicPartition(t.name, p.partition_index): _outcome(p.error_code, p.error_message)
         for t in response.responses
@@ -111,7 +111,7 @@ def _topics(targets: Targets) -> list[Any]:
 def _outcome(code: int, message: str | None) -> Outcome:
     if code == 0:
         return OK
-    return Outcome(ok=False, code=code_name(code), message=explain(code_name(code), message, "a reassignment"))
+    return Outcome(ok=False, code=code_name(code), message=explain(code_name(code), message, REASSIGNMENT))
 
 
 def _missing_answers(names: Sequence[TopicPartition], message: str) -> dict[TopicPartition, Outcome]:

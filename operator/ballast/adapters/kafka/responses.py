@@ -18,6 +18,7 @@ from confluent_kafka.admin import ClusterMetadata
 
 from ballast.adapters.kafka.confluent import CONFIG_SOURCES
 from ballast.adapters.kafka.kafka_python import code_name, raise_for
+from ballast.adapters.kafka.rights import TOPICS
 from ballast.core.cluster import (
     NO_LEADER,
     NO_LEADERSHIP_RECORD,
@@ -172,7 +173,7 @@ def _existing(response: Any) -> Iterator[Any]:
     """The topics that exist.  One that we may no longer describe, or that the broker fails over, is not a missing one."""
     for t in response.topics:
         if t.error_code != _UNKNOWN_TOPIC:
-            raise_for(t.error_code, "topics")
+            raise_for(t.error_code, TOPICS)
             yield t
 
 

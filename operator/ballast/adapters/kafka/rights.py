@@ -2,38 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Self
+
+from ballast.ports.cluster import ConfigResource
 
 PAGE: Final = "docs/acls.md"
-_RIGHTS: Final = (
-    ("topics", "Describe on the topics"),
-    ("reassignments in progress", "Describe on the cluster"),
-    ("a reassignment", "Alter on the cluster"),
-    ("leader elections", "Alter on the cluster"),
-    ("log dirs", "Describe on the cluster"),
-    ("a log dir move", "Alter on the cluster"),
-    ("the controller quorum", "Describe on the cluster"),
-    ("configs of broker", "DescribeConfigs on the cluster"),
-    ("configs of topic", "DescribeConfigs on the topic"),
-    ("a change of configs of broker", "AlterConfigs on the cluster"),
-    ("a change of configs of topic", "AlterConfigs on the topic"),
-)
 
 
-def right_for(what: str) -> str | None:
-    """The right that a question requires, such as ``Describe on the cluster``; None where no single one can be named."""
-    return next((right for words, right in _RIGHTS if what.startswith(words)), None)
+class Question(str):
+    """What a cluster is asked for, in words, with the right that it takes, such as ``Describe on the cluster``."""
+
+    __slots__ = ("right",)
+    right: str
+
+    def __new__(cls, words: str, right: str) -> Self:
+        """The words as any text has them."""
+        made = super().__new__(cls, words)
+        made.right = right
+        return made
+
+
+TOPICS: Final = Question("topics", "Describe on the topics")
+REASSIGNMENTS: Final = Question("reassignments in progress", "Describe on the cluster")
+REASSIGNMENT: Final = Question("a reassignment", "Alter on the cluster")
+ELECTIONS: Final = Question("leader elections", "Alter on the cluster")
+LOG_DIRS: Final = Question("log dirs", "Describe on the cluster")
+LOG_DIR_MOVE: Final = Question("a log dir move", "Alter on the cluster")
+QUORUM: Final = Question("the controller quorum", "Describe on the cluster")
+
+
+def configs_of(resource: ConfigResource) -> Question:
+    """What is set there."""
+    return Question(f"configs of {resource.kind} {resource.name}", f"DescribeConfigs on the {_OF[resource.kind]}")
+
+
+def config_change_of(resource: ConfigResource) -> Question:
+    """Another setting there."""
+    return Question(
+        f"a change of configs of {resource.kind} {resource.name}", f"AlterConfigs on the {_OF[resource.kind]}"
+    )
+
+
+_OF: Final = {"broker": "cluster", "topic": "topic"}
 
 
 def explain_denial(what: str) -> tuple[str, str]:
     """The sentence and the hint for a question that the cluster forbids."""
-    right = right_for(what)
-    requires = f": it requires {right}" if right else ""
+    requires = f": it requires {what.right}" if isinstance(what, Question) else ""
     return f"Not authorized to ask for {what}{requires}.", f"Grant Ballast's principal the ACLs that {PAGE} lists."
 
 
 def explain(code: str, message: str | None, what: str) -> str:
     """A broker's message about one thing that was asked for; where it forbids, with the right that is missing."""
-    right = right_for(what) if code.endswith("AUTHORIZATION_FAILED") else None
-    requires = f"{what} requires {right}" if right else ""
-    return " ".join(part for part in (f"{message.rstrip('.')};" if message and requires else message, requires) if part)
+    if not isinstance(what, Question) or not code.endswith("AUTHORIZATION_FAILED"):
+        return message or ""
+    told = f"{message.rstrip('.')}; " if message else ""
+    return f"{told}{what} requires {what.right}"
