@@ -53,7 +53,17 @@ class Runs(Document):
     skipped: tuple[SkippedRun, ...]
 
 
-class RunMove(Partition):
+class Noted(Part):
+    """A move or an election, and why it is where it is."""
+
+    code: str | None
+    """Null where there is nothing to say, or where an old record tells the sentence alone."""
+    parameters: Parameters | None
+    """The figures of ``detail``."""
+    detail: str
+
+
+class RunMove(Noted, Partition):
     """A move of a run."""
 
     old: list[int]
@@ -65,24 +75,14 @@ class RunMove(Partition):
     """The code that ``reason`` begins with."""
     stage: str
     outcome: str
-    code: str | None
-    """Why it is where it is; null where there is nothing to say, or where an old record tells the sentence alone."""
-    parameters: Parameters | None
-    """The figures of ``detail``."""
-    detail: str
     attempts: int
     since_ms: Moment
 
 
-class RunElection(Partition):
+class RunElection(Noted, Partition):
     """An election of a run."""
 
     stage: str
-    code: str | None
-    """Why it is where it is; null where there is nothing to say, or where an old record tells the sentence alone."""
-    parameters: Parameters | None
-    """The figures of ``detail``."""
-    detail: str
 
 
 class Run(Document):
@@ -122,7 +122,7 @@ class RunThrottle(Document):
     """Of which it was measured, in vain, what producers write."""
 
 
-class MoveChanged(Document):
+class MoveChanged(Noted, Document):
     """A move enters another stage."""
 
     kind: Literal["MoveChanged"] = "MoveChanged"
@@ -131,11 +131,6 @@ class MoveChanged(Document):
     before: str
     after: str
     outcome: str
-    code: str | None
-    """Why it is where it is; null where there is nothing to say, or where an old record tells the sentence alone."""
-    parameters: Parameters | None
-    """The figures of ``detail``."""
-    detail: str
 
 
 class Refusal(Part):
@@ -199,16 +194,11 @@ class MovesEnded(Part):
     left: int
 
 
-class Ending(Part):
+class Ending(Noted):
     """A move or an election that did not simply succeed."""
 
     subject: str
     outcome: str
-    code: str | None
-    """Why it ended so; null where there is nothing to say, or where an old record tells the sentence alone."""
-    parameters: Parameters | None
-    """The figures of ``detail``."""
-    detail: str
 
 
 class RunEnded(Document):
