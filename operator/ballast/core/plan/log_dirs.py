@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import ClassVar, Final
 
+from ballast.core.catalogue import Catalogue, Message, Table, Template
 from ballast.core.cluster import STORAGE_ERROR, ClusterState
 from ballast.core.plan.model import LogDirError, Plan
 from ballast.core.wording import human_log_dir_error, human_many
@@ -39,29 +40,44 @@ def with_log_dir_errors(plan: Plan, state: ClusterState) -> Plan:
     return replace(plan, log_dir_errors=log_dir_errors(state))
 
 
-def warnings(plan: Plan) -> Iterator[tuple[str, str]]:
+def _tell(e: LogDirError) -> str:
+    told = human_log_dir_error(e.broker, e.path, e.error, failed=e.error == STORAGE_ERROR)
+    if not e.offline_replicas:
+        return told
+    are = "is" if e.offline_replicas == 1 else "are"
+    return f"{told} {human_many(e.offline_replicas, 'replica')} on this broker {are} offline."
+
+
+class LogDirWarning(Message):
+    """A log dir that reports an error, and what can be done about it."""
+
+    __slots__ = ()
+    sentences: ClassVar[Table] = {
+        "failed": Template("{log_dir:told}", "Replace the disk and restart broker {log_dir.broker}."),
+        ("failed", "offline"): Template(
+            "{log_dir:told}",
+            "Replace the disk and restart broker {log_dir.broker}, or rebuild its offline replicas on other brokers: "
+            "ballast plan evacuate {log_dir.broker} --offline-only",
+        ),
+        ("failed", "emptied"): Template(
+            "{log_dir:told}",
+            "This plan leaves no replica on broker {log_dir.broker}: then replace the disk, or stop the broker.",
+        ),
+        "error": Template("{log_dir:told}", "See the log of broker {log_dir.broker}."),
+        "more": Template("{count:more} reported errors.", "ballast status --all names them."),
+    }
+    catalogue = Catalogue({"told": _tell, "more": lambda count: human_many(count, "more log dir")})
+
+
+def warnings(plan: Plan) -> Iterator[LogDirWarning]:
     """What is wrong and what can be done about it, for each log dir."""
     emptied = set(plan.summary.get("empty_afterwards", ()))
     rebuilt = {b for m in plan.moves if m.reason.code == "evacuate" for b in m.removing}
     for e in plan.log_dir_errors[:NAMED]:
-        failed = e.error == STORAGE_ERROR
-        told = human_log_dir_error(e.broker, e.path, e.error, failed=failed)
-        if e.offline_replicas:
-            told += f" {human_many(e.offline_replicas, 'replica')} on this broker {'is' if e.offline_replicas == 1 else 'are'} offline."
-        if not failed:
-            remedy = f"See the log of broker {e.broker}."
-        elif e.broker in emptied:
-            remedy = f"This plan leaves no replica on broker {e.broker}: then replace the disk, or stop the broker."
+        if e.error != STORAGE_ERROR:
+            yield LogDirWarning("error", {"log_dir": e})
         else:
-            rebuild = "." if e.broker in rebuilt else _or_rebuild(e)
-            remedy = f"Replace the disk and restart broker {e.broker}{rebuild}"
-        yield told, remedy
+            left = "offline" if e.offline_replicas and e.broker not in rebuilt else ""
+            yield LogDirWarning("failed", {"log_dir": e}, "emptied" if e.broker in emptied else left)
     if (more := len(plan.log_dir_errors) - NAMED) > 0:
-        yield f"{human_many(more, 'more log dir')} reported errors.", "ballast status --all names them."
-
-
-def _or_rebuild(e: LogDirError) -> str:
-    """The other way: the disk stays as it is, and what was on it is rebuilt on other brokers."""
-    if not e.offline_replicas:
-        return "."
-    return f", or rebuild its offline replicas on other brokers: ballast plan evacuate {e.broker} --offline-only"
+        yield LogDirWarning("more", {"count": more})

@@ -68,7 +68,7 @@ def plan_view(proposal: Proposal, *, pending_approval: bool, policy: ExecutionPo
         asked_by=proposal.request.by if proposal.request else "",
         examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
         objections=tuple(map(Note.of, proposal.objections)) if pending_approval else (),
-        obstacles=tuple(f"{told} {remedy}" for told, remedy in warnings(plan))
+        obstacles=tuple(f"{w.detail} {w.remedy}" for w in warnings(plan))
         + tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),
     )
 

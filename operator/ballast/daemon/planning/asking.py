@@ -82,7 +82,7 @@ class RequestedPlans:
         if plan.is_empty:
             self.proposals.show_asked(None)
             said = answer("no-plan", obstacles=plan.obstacles[:2]) if plan.obstacles else answer("no-plan-needed")
-            broken = (note("log-dir-error", "asked", error=error, remedy=remedy) for error, remedy in warnings(plan))
+            broken = (note("log-dir-error", warning=warning) for warning in warnings(plan))
             return Messages((said, *broken))
         name = f"asked-{name_of(kind, plan)}"
         self.proposals.show_asked(Proposal(id=name, kind=kind, plan=plan, request=request))

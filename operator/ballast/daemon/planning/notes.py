@@ -38,8 +38,7 @@ class PlanningNote(Message):
         "repair-first": "No balancing while {brokers:are} down: repair comes first.",
         "no-plan-found": "Out of range, and no better plan was found: {obstacle.detail}.",
         "balanced": "Every resource is within its range.",
-        "log-dir-error": "{error}",
-        ("log-dir-error", "asked"): "{error} {remedy}",
+        "log-dir-error": "{warning.detail} {warning.remedy}",
         "emptied": "{brokers:Are} empty and may be stopped.",
         # Repair.
         "removing-throttles": "Removing throttles of an earlier run: {settings:some}.",

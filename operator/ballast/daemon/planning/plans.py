@@ -93,11 +93,10 @@ class BalanceCheck:
         if not said:
             obstacle = next(iter(moves_plan.obstacles), None)
             said.append(note("no-plan-found", obstacle=obstacle) if obstacle else note("balanced"))
-        broken = (note("log-dir-error", error=error, remedy=remedy) for error, remedy in warnings(moves_plan))
         # Brokers that were to be drained.
         empty = [b for b in self.reading.balance.draining & state.alive if not (state.partitions.replica == b).any()]
         emptied = [note("emptied", brokers=sorted(empty))] if empty else []
-        return Messages((*said, *broken, *emptied))
+        return Messages((*said, *warnings(moves_plan), *emptied))
 
     def _conclude(self, moves_plan: Plan, proposed: list[Message]) -> None:
         """Show what the check found, in one word and one sentence; nothing where a run began meanwhile: its end brings the next check."""

@@ -72,13 +72,15 @@ def test_a_failed_log_dir_is_told_with_what_the_plan_leaves_to_do(
 ) -> None:
     """A rebuild is offered where there is something to rebuild and the plan does not do it."""
     found = list(warnings(replace(plan, log_dir_errors=(LogDirError(3, "/d", FAILED, offline),))))
-    assert found == [(told, remedy)]
+    assert [(w.detail, w.remedy) for w in found] == [(told, remedy)]
+    assert [(w.code, w.parameters["log_dir"]["offline_replicas"]) for w in found] == [("failed", offline)]
 
 
 def test_an_error_that_need_not_be_the_disks_sends_to_the_brokers_log() -> None:
     """No disk is replaced for it, and nothing is rebuilt."""
     (found,) = warnings(replace(EMPTY, log_dir_errors=(LogDirError(3, "/d", OTHER, 0),)))
-    assert found == (
+    assert found.code == "error"
+    assert (found.detail, found.remedy) == (
         f"Broker 3: log dir /d reports an error, which need not be the disk's ({OTHER}).",
         "See the log of broker 3.",
     )
@@ -93,9 +95,9 @@ def test_the_first_log_dirs_are_named_and_the_others_counted(more: int, last: st
     errors = tuple(LogDirError(b, "/d", FAILED, 0) for b in range(NAMED + more))
     found = list(warnings(replace(EMPTY, log_dir_errors=errors)))
     named = [f"Broker {b}: log dir /d has failed ({FAILED})." for b in range(NAMED)]
-    assert [told for told, _ in found] == named + ([last] if last else [])
+    assert [w.detail for w in found] == named + ([last] if last else [])
     if last:
-        assert found[-1][1] == "ballast status --all names them."
+        assert found[-1].remedy == "ballast status --all names them."
 
 
 def cluster() -> ClusterState:

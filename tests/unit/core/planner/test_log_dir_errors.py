@@ -83,11 +83,11 @@ def test_every_plan_names_the_broker_the_log_dir_and_the_error(intent: Intent) -
 def test_what_can_be_done_goes_by_the_error_and_the_plan() -> None:
     """A disk is replaced or its broker emptied, which needs no naming where the plan does it; any other error is looked up."""
     unhealthy = even(WHOLE, FAILED, OTHER)
-    (disk, unknown) = (remedy for _, remedy in warnings(plan(unhealthy, Balance())))
+    (disk, unknown) = (w.remedy for w in warnings(plan(unhealthy, Balance())))
     assert "ballast plan evacuate 3 --offline-only" in disk
     assert "evacuate" not in unknown
     for intent in (Decommission(brokers=frozenset({3})), OFFLINE_OF_3):
-        done = [remedy for _, remedy in warnings(plan(unhealthy, intent))]
+        done = [w.remedy for w in warnings(plan(unhealthy, intent))]
         assert not any("evacuate" in remedy for remedy in done)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from ballast.core.catalogue import codes_of
 from ballast.core.plan import Obstacle
+from ballast.core.plan.log_dirs import LogDirWarning
 from ballast.daemon import planning
 from ballast.daemon.planning.notes import NAMED, PlanningNote, note
 
@@ -47,8 +48,12 @@ SAID: tuple[tuple[str, str, dict[str, Any], str], ...] = (
         "Out of range, and no better plan was found: 2 of 5 brokers stay outside.",
     ),
     ("balanced", "", {}, "Every resource is within its range."),
-    ("log-dir-error", "", {"error": "Broken.", "remedy": "Mend it."}, "Broken."),
-    ("log-dir-error", "asked", {"error": "Broken.", "remedy": "Mend it."}, "Broken. Mend it."),
+    (
+        "log-dir-error",
+        "",
+        {"warning": LogDirWarning("more", {"count": 2})},
+        "2 more log dirs reported errors. ballast status --all names them.",
+    ),
     ("emptied", "", {"brokers": [1]}, "Broker 1 is empty and may be stopped."),
     ("emptied", "", {"brokers": [1, 2]}, "Brokers 1, 2 are empty and may be stopped."),
     ("removing-throttles", "", {"settings": ["a", "b"]}, "Removing throttles of an earlier run: a, b."),

@@ -59,11 +59,11 @@ def show(plan: Plan, *, rate_bytes_per_s: int | None) -> None:
         out.print(_moves(plan, out.width))
         if len(plan.moves) > MOVES_SHOWN:
             out.print(f"  … and {len(plan.moves) - MOVES_SHOWN:,} more (--output json has them all)")
-    for told, remedy in warnings(plan):
+    for warning in warnings(plan):
         out.print()
         # A terminal would break a path in its middle; a pipe gets it whole.
-        out.print(told, style="red", markup=False, soft_wrap=not out.is_terminal)
-        out.print(f"  → {remedy}", markup=False, soft_wrap=not out.is_terminal)
+        out.print(warning.detail, style="red", markup=False, soft_wrap=not out.is_terminal)
+        out.print(f"  → {warning.remedy}", markup=False, soft_wrap=not out.is_terminal)
     for obstacle in plan.obstacles:
         out.print()
         out.print(f"{obstacle.subject}: {obstacle.detail}.", style="yellow")
@@ -77,8 +77,8 @@ def show(plan: Plan, *, rate_bytes_per_s: int | None) -> None:
 
 def warn(plan: Plan) -> None:
     """Say of log dirs on stderr what an answer in another form has no place for."""
-    for told, remedy in warnings(plan):
-        click.echo(f"ballast: {told} {remedy}", err=True)
+    for warning in warnings(plan):
+        click.echo(f"ballast: {warning.detail} {warning.remedy}", err=True)
 
 
 def headline(plan: Plan) -> str:

@@ -108,8 +108,8 @@ def _facts(plan: Plan, rate: int | None) -> str:
 
 def _obstacles(plan: Plan) -> str:
     lines = [
-        f'<div class="warn"><p><b>{_text(told)}</b></p><p class="soft">{_text(remedy)}</p></div>'
-        for told, remedy in warnings(plan)
+        f'<div class="warn"><p><b>{_text(w.detail)}</b></p><p class="soft">{_text(w.remedy)}</p></div>'
+        for w in warnings(plan)
     ]
     lines += [
         f'<div class="warn"><p><b>{_text(o.subject)}</b>: {_text(o.detail)}.</p><p class="soft">{_text(o.remedy)}</p></div>'
