@@ -61,7 +61,7 @@ class LockNote(Message):
         "stepped-down": "No longer the lock's holder: {why}",
         ("stepped-down", "asked"): "No longer the lock's holder: {by} asked to take over.",
         "journal-remade": "The journal topic was {how}; this process recreated it from memory.",
-        "journal-begun-again": (
+        "journal-recreated-empty": (
             "The journal was deleted while no process ran that remembered it, and {by} began an empty one. "
             "Nothing starts until an operator has checked (ballast throttles, ballast status) and resumes."
         ),
@@ -246,7 +246,7 @@ class Lock:
         if restart is None or decisions_in(records).pause is not None:
             return
         journal.append([pause_record(Pause(by=PAUSED_BY, since_ms=restart.at_ms, reason=LOST))])
-        sentence = str(LockNote("journal-begun-again", {"by": restart.by}))
+        sentence = str(LockNote("journal-recreated-empty", {"by": restart.by}))
         log_event(log, sentence, level=logging.WARNING)
         self.event_sink(ClusterEvent(reason="JournalLost", sentence=sentence, warning=True))
 
