@@ -25,6 +25,7 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.cases import make, small
+from bench.floor import proven_floor
 from bench.forms import Case, read, written
 from bench.mixed import mixed
 from bench.score import busiest, busiest_floor, crude_bound, score
@@ -53,6 +54,8 @@ EQUAL_HEAD: Final = (
 )
 MIXED: Final = (0, 1, 6, 8, 11, 15, 20, 24, 26)
 """Seeds of the second table."""
+WHOLE: Final = 2
+"""Partitions, the largest, that the proven floor does not split."""
 MIXED_HEAD: Final = (
     "unlike brokers",
     "bytes over the bound",
@@ -159,6 +162,10 @@ def _mixed(seed: int, options: argparse.Namespace) -> list[object]:
     after = case.moved(new)
     again = plan(after.state, Balance(), loads=after.loads, policy=policy)
     found = score(case, new)
+    floor = max(
+        busiest_floor(case, new, options.band, _filled(made, options.band)),
+        proven_floor(case, new, policy, whole=WHOLE) or 0.0,
+    )
     broken = sum(found[rule] for rule in ("rack_breaches", "twins", "on_down", "factor_changed"))
     return [
         f"seed {seed}: {len(case.state.brokers):,} brokers, {len(case.state.partitions):,} partitions",
@@ -169,7 +176,7 @@ def _mixed(seed: int, options: argparse.Namespace) -> list[object]:
         broken,
         f"{found['replica_moves']:,}",
         f"{found['leader_changes']:,}",
-        f"{busiest(case, new) / max(busiest_floor(case, new, options.band, _filled(made, options.band)), 1.0):.3f}",
+        f"{busiest(case, new) / max(floor, 1.0):.3f}",
         f"{again.bytes_moved / max(made.bytes_moved, 1):.3f}",
         f"{spent:.1f}" + (" (limit)" if made.summary["search_ended_early"] else ""),
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,

@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.floor import proven_floor
+from bench.forms import Case
 from bench.mixed import mixed
 from bench.score import Lists, busiest
 
+from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.plan import Plan
-from ballast.core.planner import Balance, PlannerPolicy, plan
+from ballast.core.planner import Balance, Loads, PlannerPolicy, plan
 from ballast.core.planner.problem.problem import problem_of
 from ballast.core.planner.problem.scope import scope_of
 from ballast.core.planner.search import shorten
@@ -97,3 +100,26 @@ def test_a_plan_with_a_limit_is_not_exchanged() -> None:
     exchange(world, problem, leader, most_bytes=1 << 60, seed=0)
     assert not relieve(world, problem, leader, most_bytes=1 << 60, seed=0)
     assert world.cur.tolist() == cur
+
+
+def test_a_broker_that_alone_holds_everything_sends_all_that_the_others_receive() -> None:
+    """The proven floor is what it sends, twice as much as any of the others receives, and the plan has no more."""
+    rows = [PartitionRow("t", n, 0, (0,), (0,), sizes=(100,)) for n in range(12)]
+    state = build("c", tuple(Broker(b, rack=f"z{b}") for b in range(3)), (Topic("t"),), rows)
+    case = Case("one", state, Loads.from_state(state), {}, "mixed")
+    policy = PlannerPolicy(band=0.05, trigger=0.05, prove=False)
+    made = plan(state, Balance(), loads=case.loads, policy=policy)
+    assert proven_floor(case, lists(made), policy) == pytest.approx(800)
+    assert busiest(case, lists(made)) == 800
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "whole"), [(0, 2), (20, 0)])
+def test_the_busiest_broker_has_little_more_than_in_any_plan(seed: int, whole: int) -> None:
+    """Where a few partitions are large, or one rack is small, some broker has more to do than the emptiest lacks."""
+    case = mixed(seed)
+    policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities, prove=False)
+    made = plan(case.state, Balance(), loads=case.loads, policy=policy)
+    floor = proven_floor(case, lists(made), policy, whole=whole)
+    assert floor is not None
+    assert floor <= busiest(case, lists(made)) <= 1.1 * floor
