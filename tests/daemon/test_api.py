@@ -33,7 +33,7 @@ from ballast.executor.journal.records import SkippedRun
 
 DOCUMENT = document()
 OBJECTIONS = tuple(
-    map(Note.of, (Objection("whole-rack", {"racks": ("c",)}), Objection("bytes", {"bytes": 7, "most": 1}, "at-least")))
+    map(Note.of, (Objection("whole-rack", {"racks": ("c",)}), Objection("bytes", {"bytes": 7, "limit": 1}, "at-least")))
 )
 
 
@@ -119,7 +119,7 @@ def test_a_plan_says_by_codes_why_it_waits() -> None:
         {
             "code": "bytes",
             "cause": "at-least",
-            "parameters": {"bytes": 7, "most": 1},
+            "parameters": {"bytes": 7, "limit": 1},
             "detail": "it copies at least 7 B (repair.max_bytes is 1 B)",
         },
     ]

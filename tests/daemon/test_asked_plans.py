@@ -82,7 +82,7 @@ def test_a_plan_that_was_asked_for_is_shown_and_waits(leader: Rig, world: SimWor
     assert ok
     plan = only_plan(leader)
     assert plan.pending_approval
-    assert plan.asked_by == "Ada"
+    assert plan.requested_by == "Ada"
     act(leader)
     assert {p.name: (tuple(p.replicas), p.leader) for p in world.partitions()} == before
     # A broker came back a moment ago: the wait for it is what keeps the plan from starting.
@@ -175,7 +175,7 @@ def test_a_plan_that_was_asked_for_and_rejected_comes_back_from_no_check(leader:
     wanted = leader.parts.proposals.asked
     assert wanted is not None
     propose(leader, ActionKind.MOVES, wanted.plan)
-    assert only_plan(leader).asked_by == "Ada"
+    assert only_plan(leader).requested_by == "Ada"
     assert ask(leader, "reject", plan=wanted.id)[1]
     assert leader.board.view.plans == ()
     if intent == "drain":
@@ -327,7 +327,7 @@ def test_a_standby_shows_the_plan_that_was_asked_for_and_what_was_answered(
     assert standby.board.view.role is Role.STANDBY
     observe(standby)
     shown, told = only_plan(standby), standby.board.view.answers
-    assert (shown.id, shown.asked_by, shown.moves) == (only_plan(context).id, "Ada", only_plan(context).moves)
+    assert (shown.id, shown.requested_by, shown.moves) == (only_plan(context).id, "Ada", only_plan(context).moves)
     assert told == context.board.view.answers
     view = standby.board.view
     validator("status").validate(sent(api.status(view, now_ms=clock.now_ms(), read_only="")))

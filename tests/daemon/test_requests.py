@@ -329,7 +329,7 @@ def test_a_page_that_only_observes_says_that_its_pause_holds_no_other_process(
     context.board.publish(run_elsewhere=elsewhere)
     assert (
         answer(context, pause)
-        == f"{own} Run run-1 is another process's, which does not hear of it: this one only observes."
+        == f"{own} Another process executes run run-1. This process only observes and cannot forward the request."
     )
 
 

@@ -68,7 +68,7 @@ def test_the_pictures_of_the_page(
     plan, figures = a_real_plan(), measure(uneven(), threshold_percent=10)
     said = {
         "observe": sentence(figures),
-        "leaders": "Preferred leaders OK: at the worst broker 0.0 % led elsewhere.",
+        "leaders": "Preferred leaders OK: the worst broker does not lead 0.0 % of the partitions whose preferred leader it is.",
         "repair": "Nothing needs repair: every broker is alive and replica placement is rack-aware.",
         "balance": f"Waiting for approval of {plan.id}: {', '.join(plan.changes)}.",
     }

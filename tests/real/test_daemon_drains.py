@@ -66,7 +66,7 @@ def held(daemon: Daemon) -> float:
 
 def shown(daemon: Daemon) -> list[str]:
     """The plans that were asked for and wait, as this page shows them."""
-    return [p["id"] for p in daemon.status.get("plans", []) if p["askedBy"] and p["pendingApproval"]]
+    return [p["id"] for p in daemon.status.get("plans", []) if p["requestedBy"] and p["pendingApproval"]]
 
 
 def drain_plan(leader: Daemon, standby: Daemon) -> str:

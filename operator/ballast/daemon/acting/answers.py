@@ -43,7 +43,7 @@ class DaemonAnswer(Message):
         # Plans.
         "approved": "{by} approved {plan}. {effect}",
         "rejected": "{by} rejected {plan}{reason:reason}.",
-        "plan-requested": "A plan was asked for by {by}: {intent}.",
+        "plan-requested": "{by} requested a plan: {intent}.",
         "plan-ready": "The plan is ready: {outline}.",
         "no-plan": "No plan: {obstacles:obstacles}.",
         "no-plan-needed": "No plan is needed: there is nothing to do.",
@@ -60,7 +60,7 @@ class DaemonAnswer(Message):
         "approvals-pending": "Waiting for approval: {plans:names}.",
         "guarded": "{plan} has to wait: {guard.detail}",
         "held": "{held:held}",
-        "left-to-person": "{plan} waits for {asked}, which {by} asked for: {outline}.",
+        "left-to-person": "{plan} waits for {asked}, which {by} requested: {outline}.",
         "plan-outdated": "The assignment changed since {plan} was planned; it is planned anew.",
         "lock-gone": "{plan} does not start: this process no longer holds the lock.",
         "cannot-start": "This process only observes: it cannot start a run.",
@@ -76,7 +76,7 @@ class DaemonAnswer(Message):
         "run-not-executed": Template("Run {run} is not being executed.", "ballast runs show {run} tells how it ended."),
         "another-run": "Run {run} is not being executed; run {current} is.",
         "removing-throttles": "No run is being executed: throttles of earlier runs are being removed, and that cannot be cancelled.",
-        "run-elsewhere": "Run {run} is another process's, which does not hear of it: this one only observes.",
+        "run-elsewhere": "Another process executes run {run}. This process only observes and cannot forward the request.",
         # Drains.
         "drained-empty": "Broker {broker} holds no replica and takes none until its drain is ended.",
         "drain-ended": "{by} ended the drain of broker {broker}.",

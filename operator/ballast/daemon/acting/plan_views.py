@@ -65,7 +65,7 @@ def plan_view(proposal: Proposal, *, pending_approval: bool, policy: ExecutionPo
         throttle=policy.throttle if isinstance(policy.throttle, str) else "fixed",
         throttle_bytes_per_s=busiest.bytes_per_s if busiest else None,
         seconds=pace.seconds if pace and busiest else None,
-        asked_by=proposal.request.by if proposal.request else "",
+        requested_by=proposal.request.by if proposal.request else "",
         examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
         objections=tuple(map(Note.of, proposal.objections)) if pending_approval else (),
         obstacles=tuple(f"{w.detail} {w.remedy}" for w in warnings(plan))

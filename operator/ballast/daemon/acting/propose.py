@@ -295,7 +295,7 @@ class Proposals:
     def share(self, journal: Journal) -> None:
         """Let the other replicas' pages show the plan that was asked for, and the answers: the person who asked may look at any of them."""
         view = self.board.view
-        known = next((p for p in view.plans if p.asked_by), None), view.answers
+        known = next((p for p in view.plans if p.requested_by), None), view.answers
         if known != self._shared:
             journal.append(shared_records(*known))
             self._shared = known

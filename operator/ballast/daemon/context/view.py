@@ -32,7 +32,7 @@ class Role(StrEnum):
 
     STARTING = "starting"
     OBSERVING = "observing"
-    """No kind of action may write: no lock is wanted."""
+    """No kind of action may write: no lock is needed."""
     ACTIVE = "active"
     """It holds the cluster's lock and is the only one that acts."""
     STANDBY = "standby"
@@ -83,7 +83,7 @@ class CheckReport:
     failures: int = 0
     """Failures in a row."""
     reading_ms: Annotated[Moment | None, Field(serialization_alias="readAt")] = None
-    """When the reading was taken that it went by; null where it goes by none."""
+    """Time of the reading that the check used; null if it used none."""
     stale: Literal["outage", "earlier-reading"] | None = None
     """Why it no longer shows how things are; filled in whenever it is shown, null where it does."""
 
@@ -216,7 +216,7 @@ class PlanView:
     """The rate that ``seconds`` was computed with; null where there is none."""
     seconds: float | None = None
     """About how long its copies take at that rate; null where no rate or no size is known."""
-    asked_by: Text = ""
+    requested_by: Text = ""
     """Who asked for it; null for plans that Ballast made by itself."""
     blocked: Text = ""
     """Why it may not start now even when it is approved; filled in whenever it is shown, null where nothing keeps it."""

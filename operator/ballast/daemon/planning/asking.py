@@ -84,7 +84,7 @@ class RequestedPlans:
             said = answer("no-plan", obstacles=plan.obstacles[:2]) if plan.obstacles else answer("no-plan-needed")
             broken = (note("log-dir-error", warning=warning) for warning in warnings(plan))
             return Messages((said, *broken))
-        name = f"asked-{name_of(kind, plan)}"
+        name = f"requested-{name_of(kind, plan)}"
         self.proposals.show_asked(Proposal(id=name, kind=kind, plan=plan, request=request))
         return answer("plan-ready", outline=outline(plan))
 

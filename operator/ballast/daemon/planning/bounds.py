@@ -26,12 +26,12 @@ class Objection(Message):
     sentences: ClassVar[Table] = {
         "unknown-rack": "the rack of {brokers:brokers} is not known",
         "whole-rack": "no broker of rack {racks:names} is up (repair.whole_racks is false), and it may return",
-        "racks": "brokers are down or have a failed log dir in {count} racks ({racks:names}; repair.max_racks is {most})",
+        "racks": "brokers are down or have a failed log dir in {count} racks ({racks:names}; repair.max_racks is {limit})",
         "brokers": "{count} of {known} brokers are down or have a failed log dir (repair.max_brokers_fraction is {share:g})",
-        "bytes": "it copies {bytes:bytes} (repair.max_bytes is {most:bytes})",
-        ("bytes", "at-least"): "it copies at least {bytes:bytes} (repair.max_bytes is {most:bytes})",
+        "bytes": "it copies {bytes:bytes} (repair.max_bytes is {limit:bytes})",
+        ("bytes", "at-least"): "it copies at least {bytes:bytes} (repair.max_bytes is {limit:bytes})",
         "unknown-bytes": (
-            "how much it copies is not known, as the size of {unknown:partitions} is not (repair.max_bytes is {most:bytes})"
+            "how much it copies is not known, as the size of {unknown:partitions} is not (repair.max_bytes is {limit:bytes})"
         ),
         "placement": "it puts {topics:topics} on other brokers than before, which changes most replica lists",
     }
@@ -74,7 +74,7 @@ def _racks(policy: RepairPolicy, state: ClusterState, gone: Collection[int]) -> 
     if whole and not policy.whole_racks:
         yield Objection("whole-rack", {"racks": tuple(whole)})
     if len(hit) > policy.max_racks:
-        yield Objection("racks", {"count": len(hit), "racks": tuple(sorted(hit)), "most": policy.max_racks})
+        yield Objection("racks", {"count": len(hit), "racks": tuple(sorted(hit)), "limit": policy.max_racks})
 
 
 def _brokers(policy: RepairPolicy, state: ClusterState, gone: Collection[int]) -> Iterator[Objection]:
@@ -90,9 +90,9 @@ def _bytes(policy: RepairPolicy, plan: Plan) -> Iterator[Objection]:
         return
     if plan.bytes_moved > policy.max_bytes:
         cause = "at-least" if plan.unknown_sizes else ""
-        yield Objection("bytes", {"bytes": plan.bytes_moved, "most": policy.max_bytes}, cause)
+        yield Objection("bytes", {"bytes": plan.bytes_moved, "limit": policy.max_bytes}, cause)
     elif plan.unknown_sizes:
-        yield Objection("unknown-bytes", {"unknown": plan.unknown_sizes, "most": policy.max_bytes})
+        yield Objection("unknown-bytes", {"unknown": plan.unknown_sizes, "limit": policy.max_bytes})
 
 
 def _placements(state: ClusterState, plan: Plan) -> Iterator[Objection]:

@@ -29,7 +29,7 @@ class PlanningNote(Message):
     sentences: ClassVar[Table] = {
         # Leaders.
         "leaders-not-judged": "Leaders are not judged while run {run} is in progress.",
-        "leaders-balanced": "Preferred leaders OK: at the worst broker {worst:percent} led elsewhere.",
+        "leaders-balanced": "Preferred leaders OK: the worst broker does not lead {worst:percent} of the partitions whose preferred leader it is.",
         "leader-imbalance": "Leader imbalance over {percentage:g} %{of_cluster:whose} at {brokers:ratios}.",
         "left-to-controller": "Left to the controller, which runs elections itself.",
         "controller-first": "Waiting up to {wait_s:time} for the controller's own elections.",

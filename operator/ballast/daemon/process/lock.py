@@ -29,7 +29,7 @@ from ballast.ports.time import Clock
 log = logging.getLogger("ballast.daemon")
 
 PAUSED_BY = "ballast"
-LOST = "the journal was deleted, and with it what people had decided and which throttles were Ballast's"
+LOST = "the journal was deleted, and with it pauses, drains and rejections, and which throttles were Ballast's"
 IDLE = "idle"
 """What the lock says of a holder that does nothing: silence would leave its last deed standing."""
 RESERVED_S = 15.0
@@ -43,7 +43,7 @@ class LockNote(Message):
 
     __slots__ = ()
     sentences: ClassVar[Table] = {
-        "observing": "Every kind of action is in observe: no lock is wanted, nothing is written.",
+        "observing": "Every kind of action is in observe: no lock is needed, nothing is written.",
         "released-to-observe": "The mode is observe: the lock was released.",
         "expires": "The mode is observe; the lock could not be released and expires by itself: {why}",
         "released-for": "Released the lock for {by}; acquiring it again afterwards.",
@@ -59,7 +59,7 @@ class LockNote(Message):
         ("held", "with-run"): "Holds the lock and executes run {run}.",
         "lost": "Lost the lock: {why}",
         "stepped-down": "No longer the lock's holder: {why}",
-        ("stepped-down", "asked"): "No longer the lock's holder: {by} asked to take over.",
+        ("stepped-down", "requested"): "No longer the lock's holder: {by} requested to take over.",
         "journal-remade": "The journal topic was {how}; this process recreated it from memory.",
         "journal-recreated-empty": (
             "The journal was deleted while no process ran that remembered it, and {by} began an empty one. "
@@ -145,7 +145,7 @@ class Lock:
     def _renew(self, journal: Journal) -> LockNote:
         if self.access.release_for:
             who = self.access.release_for
-            self._step_down(cause="asked", by=who)
+            self._step_down(cause="requested", by=who)
             reserved = Reserved(who, self.clock.now_ms() + int(RESERVED_S * 1000))
             journal.append([reserved_record(reserved)])
             self._reserved = reserved
@@ -262,7 +262,7 @@ class Lock:
     def _step_down(self, cause: str = "", **values: str) -> None:
         """``asked`` for by a person, or lost."""
         if self.board.view.role is Role.ACTIVE:
-            sentence, asked = str(LockNote("stepped-down", values, cause)), cause == "asked"
+            sentence, asked = str(LockNote("stepped-down", values, cause)), cause == "requested"
             log_event(log, sentence, level=logging.INFO if asked else logging.WARNING)
             self.event_sink(
                 ClusterEvent(reason="LockReleased" if asked else "LockLost", sentence=sentence, warning=not asked)

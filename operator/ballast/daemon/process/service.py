@@ -118,7 +118,7 @@ class Service:
                 perform=parts.observer.observe,
                 max_backoff_s=READ_AGAIN_S,
             ),
-            Check(name="asked", every_s=lambda: every().act_s, perform=parts.asked.make),
+            Check(name="requested-plan", every_s=lambda: every().act_s, perform=parts.asked.make),
             Check(name="leaders", every_s=parts.leaders.interval_s, perform=parts.leaders.check, reading_ms=taken),
             Check(name="repair", every_s=lambda: every().repair_s, perform=parts.repair.check, reading_ms=taken),
             Check(name="balance", every_s=lambda: every().balance_s, perform=parts.balance.check, reading_ms=taken),

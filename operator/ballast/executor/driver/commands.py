@@ -90,7 +90,7 @@ def take_requests(journal: Journal | LeaseTerm, run_id: str, now_ms: int) -> Ite
             yield ReceivedRequest(request.id, None, RunNote("take-over", {"by": request.by}))
             journal.answer(request.id, str(RequestAnswer("run-left", {"run": run_id})))
         elif run is not None and request.kind in _COMMANDS:
-            note = RunNote("asked", {"by": request.by, "command": request.kind})
+            note = RunNote("requested", {"by": request.by, "command": request.kind})
             yield ReceivedRequest(request.id, CommandRequested(Command(request.kind), sign(request)), note)
             journal.answer(request.id, str(answer_done(request, run_id)))
         elif request.kind == Command.PAUSE:

@@ -294,7 +294,7 @@ class Driver:
             if meant in {None, self._current.id} and not self._current.ended:
                 self._obey(asked)
             else:
-                self._note(RunNote("asked-too-late", {"command": asked.command, "run": meant or self._current.id}))
+                self._note(RunNote("requested-too-late", {"command": asked.command, "run": meant or self._current.id}))
 
     def _obey(self, asked: CommandRequested) -> None:
         self._held_by = asked.by if asked.command is Command.PAUSE else ""

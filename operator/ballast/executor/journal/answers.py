@@ -23,8 +23,8 @@ class RequestAnswer(Message):
         # One run.
         ("done", "cancel"): "{by} cancelled run {run}.",
         ("done", "rollback"): "{by} cancelled run {run} and requested a rollback of its completed moves.",
-        ("asked", "cancel"): "{by} requested to cancel run {run}. If the run ends first, nothing is cancelled.",
-        ("asked", "rollback"): (
+        ("requested", "cancel"): "{by} requested to cancel run {run}. If the run ends first, nothing is cancelled.",
+        ("requested", "rollback"): (
             "{by} requested to cancel run {run} and to roll back its completed moves. If the run ends first, nothing is rolled back."
         ),
         ("done", "pause"): "{by} paused run {run}.",
@@ -53,7 +53,7 @@ def answer_done(request: Request, run_id: str) -> RequestAnswer:
 
 def answer_asked(request: Request, run_id: str) -> RequestAnswer:
     """The answer to who asked to cancel a run whose next look takes that up."""
-    return RequestAnswer("asked", {"by": request.by, "run": run_id}, request.kind)
+    return RequestAnswer("requested", {"by": request.by, "run": run_id}, request.kind)
 
 
 def answer_stale(request: Request, now_ms: int) -> RequestAnswer | None:

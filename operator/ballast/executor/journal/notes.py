@@ -24,11 +24,11 @@ class RunNote(Message):
         # The run.
         "not-begun": "Run {run} was not started: nothing was journaled or sent.",
         "take-over": "{by} takes over.",
-        "asked": "{by} asks to {command}.",
+        "requested": "{by} requests: {command}.",
         "paused": "Paused by {by}: nothing new starts until it is resumed on the page; moves in progress go on.",
         "resumed": "Resumed by {by}.",
-        "asked-too-late": "{command}: run {run} had already finished.",
-        "request-not-read": "Request {request} in the journal cannot be read and is not obeyed: {message}",
+        "requested-too-late": "{command}: run {run} had already finished.",
+        "request-not-read": "Request {request} in the journal cannot be read and is not executed: {message}",
         "tried-again": "{message} It is tried again.",
         "unanswered": "No answer to {effect}: {message} The result is read with the next metadata.",
         # Throttles.

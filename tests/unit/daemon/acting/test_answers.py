@@ -71,8 +71,8 @@ REFUSED = permission(ActionKind.MOVES, DaemonPolicy(), Situation(now_ms=0, role=
             ),
         ),
         (
-            answer("left-to-person", asked="asked-moves-2", by="Ada", **PLAN),
-            "moves-1 waits for asked-moves-2, which Ada asked for: 3 moves.",
+            answer("left-to-person", asked="requested-moves-2", by="Ada", **PLAN),
+            "moves-1 waits for requested-moves-2, which Ada requested: 3 moves.",
         ),
         (answer("run-started", run="r", by=None, outline="3 moves"), "Run r started: 3 moves."),
         (answer("run-started", run="r", by="Ada", outline="3 moves"), "Run r started, approved by Ada: 3 moves."),

@@ -18,7 +18,12 @@ OBSTACLE = Obstacle("band", "disk", "2 of 5 brokers stay outside")
 
 SAID: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("leaders-not-judged", "", {"run": "r"}, "Leaders are not judged while run r is in progress."),
-    ("leaders-balanced", "", {"worst": 0.05}, "Preferred leaders OK: at the worst broker 5.0 % led elsewhere."),
+    (
+        "leaders-balanced",
+        "",
+        {"worst": 0.05},
+        "Preferred leaders OK: the worst broker does not lead 5.0 % of the partitions whose preferred leader it is.",
+    ),
     (
         "leader-imbalance",
         "",

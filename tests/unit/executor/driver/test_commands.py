@@ -77,7 +77,7 @@ def test_a_command_that_comes_after_the_last_look_is_not_the_next_runs() -> None
     assert s.driver.execute(one_move(s), POLICY, run_id="first").status == "done"
     s.driver.ask(Command.CANCEL)
     assert s.driver.execute(one_move(s, "u"), POLICY, run_id="second").status == "done"
-    assert RunNote("asked-too-late", {"command": Command.CANCEL, "run": "first"}) in notes(s)
+    assert RunNote("requested-too-late", {"command": Command.CANCEL, "run": "first"}) in notes(s)
 
 
 def test_a_cancel_before_the_next_run_begins_is_for_that_run() -> None:
@@ -242,9 +242,9 @@ def test_a_cancel_is_told_while_the_page_pauses_the_run() -> None:
     s.world.clock.after(5, lambda: ask_page(s, "stop", "pause"))
     s.world.clock.after(10, lambda: ask_page(s, "back", "cancel", run="r"))
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "cancelled"
-    assert [n for n in notes(s) if n.code in {"paused", "asked"}] == [
+    assert [n for n in notes(s) if n.code in {"paused", "requested"}] == [
         RunNote("paused", {"by": "Ada"}),
-        RunNote("asked", {"by": "Ada", "command": "cancel"}),
+        RunNote("requested", {"by": "Ada", "command": "cancel"}),
     ]
 
 
@@ -393,7 +393,7 @@ def test_a_command_that_no_look_took_up_is_told_at_the_end() -> None:
 
     s.driver.listen(Ears())
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "done"
-    assert RunNote("asked-too-late", {"command": Command.ROLLBACK, "run": "r"}) in notes(s)
+    assert RunNote("requested-too-late", {"command": Command.ROLLBACK, "run": "r"}) in notes(s)
 
 
 def test_old_runs_that_cannot_be_forgotten_cost_the_run_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,9 +30,11 @@ def test_every_answer_is_made_somewhere() -> None:
     """No sentence is kept that nothing leads to."""
     rooms = ("executor", "daemon", "wiring", "cli")
     sources = "\n".join(p.read_text() for room in rooms for p in (SOURCES / room).rglob("*.py"))
-    made: set[Key] = {("asked", command) for command in ("cancel", "rollback")}
+    made: set[Key] = {("requested", command) for command in ("cancel", "rollback")}
     made |= set(re.findall(r"RequestAnswer\(\s*[\"']([a-z-]+)[\"']", sources))
-    assert (made - {"asked", "done"}) | {("done", command.value) for command in Command} == set(RequestAnswer.sentences)
+    assert (made - {"requested", "done"}) | {("done", command.value) for command in Command} == set(
+        RequestAnswer.sentences
+    )
 
 
 @pytest.mark.parametrize("command", Command)

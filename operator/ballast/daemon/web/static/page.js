@@ -275,14 +275,14 @@ function drawPlans(s) {
       fact("changes", plan.changes.join(", ")),
       plan.boundBytes !== null && plan.bytesMoved ? fact("lower bound", bytes(plan.boundBytes)) : null,
       time(plan), plan.throttle === "none" && plan.copies ? fact("throttle", "none") : null,
-      h("span", {}, plan.askedBy ? `asked for by ${plan.askedBy}, ` : "", "made ", ago(plan.createdAt))),
+      h("span", {}, plan.requestedBy ? `requested by ${plan.requestedBy}, ` : "", "made ", ago(plan.createdAt))),
     plan.reasons.length ? h("p", {}, `Reason: ${plan.reasons.map((r) => `${why(plan, r.code)} (${count(r.count)})`).join(", ")}.`) : null,
     plan.blocked ? h("p", { class: "blocked" }, chip("warn", "Blocked"), " ", h("span", { "data-blocks": plan.id }, local(plan.blocked))) : null,
     waits.length ? h("ul", {}, waits.map((o) => h("li", {}, o))) : null,
     changed.length ? h("div", { class: "pictures" }, changed.map((r) => beforeAfter(plan, r))) : null,
     changed.length && plan.brokers.length ? h("p", { class: "legend" }, `Light: before. Dark: after. Green: the broker's range. Percentages: of the fair share${changed.some((r) => r.sharesChange) ? ", before of that of now, after of that which the broker then has" : ""}.`) : null,
     plan.examples.length ? h("details", {}, h("summary", {}, `Show ${plan.examples.length < plan.moves ? "the first " : ""}${plural(plan.examples.length, "change")}`), moveTable(plan.examples)) : null,
-    s.actionsEnabled && (plan.pendingApproval || plan.askedBy || !plan.blocked) ? h("p", { class: "buttons" },
+    s.actionsEnabled && (plan.pendingApproval || plan.requestedBy || !plan.blocked) ? h("p", { class: "buttons" },
       plan.pendingApproval ? h("button", { type: "button", on: { click: () => askApprove(plan) } }, "Approve…") : null,
       h("button", { type: "button", class: "risky", on: { click: () => askReject(plan) } }, "Reject…")) : null)));
   for (const plan of plans) {
