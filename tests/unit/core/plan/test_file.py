@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -155,3 +156,12 @@ def test_stock_json_has_the_new_lists() -> None:
     first, second = json.loads(kafka_json(PLAN))["partitions"]
     assert first == {"topic": "a", "partition": 0, "replicas": [3, 2], "log_dirs": ["any", "any"]}
     assert second["log_dirs"] == ["any", "/d1"]
+
+
+@pytest.mark.parametrize("parameters", [{"0a": 1}, {"byTopic": {"a_b": 1}}])
+def test_a_figure_of_another_style_is_refused(parameters: dict[str, Any]) -> None:
+    """It would have another name when the plan is written again."""
+    document = json.loads(dumps(PLAN))
+    document["obstacles"][0]["parameters"] = parameters
+    with pytest.raises(UsageError, match=r"p.json: obstacles\[0\].parameters: should have keys in camelCase"):
+        loads(json.dumps(document), source="p.json")
