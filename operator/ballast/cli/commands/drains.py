@@ -78,4 +78,4 @@ def _require(log: Journal, broker: int) -> None:
     from ballast.executor.journal.drains import drains_in
 
     if broker not in {d.broker for d in drains_in(log.read())}:
-        raise Refused(f"Broker {broker} is not drained by a request.", hint="ballast drains lists those that are.")
+        raise Refused(f"Broker {broker} is not draining on request.", hint="ballast drains lists those that are.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from ballast.cli.documents.base import Bytes, Document, Known, Moment, OneOf, Parameters, Part, Partition, Seconds
+from ballast.core.field_types import Text
 from ballast.core.plan import Purpose
 from ballast.executor.driver.pace import BrokerPace
 from ballast.executor.journal.records import SkippedRun
@@ -58,6 +59,8 @@ class Noted(Part):
 
     code: str | None
     """Null where there is nothing to say, or where an old record tells the sentence alone."""
+    cause: Text
+    """Which of the code's causes; null for the one that goes without saying."""
     parameters: Parameters | None
     """The figures of ``detail``."""
     detail: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ballast.core.cluster.drain import Drain
-from ballast.core.field_types import Count
+from ballast.core.field_types import Moment
 from ballast.ports.journal import STRANGE_HINT, Corrupt, Record, read_record
 
 _DRAIN: Final = "drain/"
@@ -16,7 +16,7 @@ _DRAIN: Final = "drain/"
 @dataclass(frozen=True, slots=True)
 class _Signed:
     by: str
-    since_ms: Count
+    since_ms: Moment
 
 
 def drains_in(records: Iterable[Record]) -> tuple[Drain, ...]:

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from ballast.core.catalogue import Message, Table
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document import parse
-from ballast.core.field_types import AtLeast, Count, OneOf, Parameters
+from ballast.core.field_types import Count, Moment, OneOf, Parameters, Whole
 from ballast.core.plan import Move, Purpose, Reason
 from ballast.errors import Refused
 from ballast.executor.machine.notes import MoveNote, code_of, journaled_note, text_of
@@ -199,7 +199,7 @@ def _dump_note(note: MoveNote | None) -> dict[str, Any]:
     """Its sentence, which every version reads, and what it is made of."""
     value: dict[str, Any] = {"detail": text_of(note)}
     if note is not None and (code := code_of(note)) is not None:
-        value |= {"code": code, "values": note.parameters}
+        value |= {"code": code, "values": note.parameters} | ({"cause": note.cause} if note.cause else {})
     return value
 
 
@@ -446,8 +446,8 @@ class RunHeader:
     purpose: _Purpose
     phase: Phase
     status: Status
-    started_ms: Count
-    ended_ms: Count
+    started_ms: Moment
+    ended_ms: Moment
     rollback_of: str | None = None
     stopped_by: str = ""
 
@@ -485,6 +485,7 @@ class _Noted(_Progress):
     detail: str
     code: str | None = None
     values: dict[str, Any] | None = None
+    cause: str = ""
 
     def __post_init__(self) -> None:
         """Require of a code what its sentence was made of."""
@@ -494,7 +495,11 @@ class _Noted(_Progress):
     @property
     def note(self) -> MoveNote | None:
         """What was said, if anything."""
-        return journaled_note(self.detail) if self.code is None else journaled_note(self.detail, self.code, self.values)
+        return (
+            journaled_note(self.detail)
+            if self.code is None
+            else journaled_note(self.detail, self.code, self.values, self.cause)
+        )
 
 
 _STAGES: Final = {stage.code: stage for stage in STAGES}
@@ -506,9 +511,9 @@ class _MoveRecord(_Noted):
     order: Count
     old: tuple[Count, ...]
     new: tuple[Count, ...]
-    size_bytes: Annotated[int, AtLeast(UNKNOWN)]
+    size_bytes: Annotated[int, Whole(UNKNOWN)]
     reason: tuple[str, str]
-    since_ms: Count
+    since_ms: Moment
     detail: str = ""
     outcome: str = ""
     raced: bool = False

@@ -142,8 +142,15 @@ class MoveNote(Message):
         if not self.text:
             Message.__post_init__(self)
 
-    def __str__(self) -> str:
-        return self.text or self.detail
+    @property
+    def detail(self) -> str:
+        """As the journal has it, else its sentence."""
+        return self.text or Message.detail.fget(self)  # type: ignore[attr-defined]
+
+    @property
+    def remedy(self) -> str:
+        """None: its sentence says what to do."""
+        return ""
 
 
 def note(code: str, cause: str = "", /, **values: Value) -> MoveNote:
@@ -151,15 +158,18 @@ def note(code: str, cause: str = "", /, **values: Value) -> MoveNote:
     return MoveNote(code, values, cause)
 
 
-def journaled_note(text: str, code: str = JOURNALED, values: Mapping[str, Any] | None = None) -> MoveNote | None:
+def journaled_note(
+    text: str, code: str = JOURNALED, values: Mapping[str, Any] | None = None, cause: str = ""
+) -> MoveNote | None:
     """The note that a record of the journal tells; None where it tells none."""
     figures = {k: tuple(v) if isinstance(v, list) else v for k, v in (values or {}).items()}
-    return MoveNote(code, figures, text=text) if text else None
+    return MoveNote(code, figures, cause, text=text) if text else None
 
 
 def note_fields(of: MoveNote | None) -> dict[str, Any]:
     """Its code, figures and sentence, as documents have them."""
-    return {"code": code_of(of), "parameters": None if of is None else of.parameters, "detail": text_of(of)}
+    cause, parameters = ("", None) if of is None else (of.cause, of.parameters)
+    return {"code": code_of(of), "cause": cause, "parameters": parameters, "detail": text_of(of)}
 
 
 def code_of(of: MoveNote | None) -> str | None:

@@ -117,7 +117,7 @@ class ExecutionPolicy:
     journal_lost: Literal["finish", "leave"] = field(default="finish", metadata={"command_only": True})
     """When the journal is deleted, recreated or truncated during a run: `finish` recreates it from memory and goes on;
     `leave` begins nothing more, puts throttles back that no move in progress needs, and prints commands for the others. A daemon
-    always makes its journal again."""
+    always recreates its journal."""
 
     def __post_init__(self) -> None:
         """Refuse values that could only be a slip."""

@@ -27,7 +27,7 @@ from ballast.executor.journal.records import (
     tally,
     unpack,
 )
-from ballast.executor.machine.notes import journaled_note
+from ballast.executor.machine.notes import journaled_note, note
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Status
 from ballast.executor.machine.stages import (
@@ -106,6 +106,7 @@ STAGED: Final = [kind() for kind in STAGES]
     [
         pytest.param({}, id="bare"),
         pytest.param({"attempts": 3, "since_ms": 17, "note": NOTE, "topic_id": "T"}, id="all"),
+        pytest.param({"note": note("destination-down", "log-dir", broker=3, path="/a")}, id="cause"),
         pytest.param({"move": Move("x", 4, (1,), (2, 3), -1, Reason("full", "why"), ("/a", "any"))}, id="move"),
         *(pytest.param({"stage": s}, id=s.code) for s in STAGED),
         pytest.param({"stage": Relocating(seen_on=frozenset({2, 1}))}, id="relocating-seen"),
