@@ -104,7 +104,7 @@ def busiest_floor(case: Case, new: Lists, band: float, reached: Mapping[int, flo
 
 
 def _spread(case: Case, lists: list[tuple[int, ...]], at: dict[int, int], alive: Any) -> float:
-    """Mean over topics of the standard deviation of replicas over living brokers."""
+    """Mean over topics of the standard deviation of replicas over live brokers."""
     counts = np.zeros((len(case.state.topics), len(at)), np.int32)
     topic = case.state.partitions.topic
     rows = np.repeat(np.arange(len(lists)), [len(m) for m in lists])

@@ -241,7 +241,7 @@ def test_plan_simulate_plays_the_plan_it_made(tmp_path: Path) -> None:
     [
         (["simulate"], "Nothing to simulate is named"),
         (["simulate", "PLAN", "--snapshot", "SNAP", "--kill-broker", "4", "--at", "soon"], "is not a time"),
-        (["simulate", "PLAN", "--snapshot", "SNAP", "--kill-broker", "4", "--at", "150%"], "not a share"),
+        (["simulate", "PLAN", "--snapshot", "SNAP", "--kill-broker", "4", "--at", "150%"], "not a fraction"),
         (["simulate", "PLAN", "--snapshot", "SNAP", "--network", "0"], "carries nothing"),
         (["simulate", "--snapshot", "SNAP", "--kill-broker", "44"], "no broker 44"),
         (["simulate", "--snapshot", "PLAN", "--kill-broker", "4"], "not a Ballast snapshot"),

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from string import Formatter
 from typing import Any, ClassVar, Final, NamedTuple
 
+import numpy as np
+
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.wording import human_bytes, human_many, human_percent, human_replicas, human_time
 
@@ -126,8 +128,9 @@ _NAMES: Final = {"values": "parameters"}
 
 def plain(value: object) -> Any:
     """A parameter as JSON has it: partitions by their names, values as objects of their fields, what is not known as null."""
+    value = value.item() if isinstance(value, np.generic) else value
     match value:
-        case int() | float() if value == UNKNOWN:
+        case int() if value == UNKNOWN:
             return None
         case TopicPartition():
             return str(value)

@@ -55,15 +55,16 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class AtLeast:
-    """Marks a whole number that is refused below this."""
+class Whole:
+    """Marks a whole number that is refused below ``minimum`` and above ``maximum``."""
 
-    least: int
+    minimum: int
+    maximum: int | None = None
 
     def __get_pydantic_core_schema__(self, _: object, __: object) -> Any:
         from pydantic_core import core_schema  # noqa: PLC0415
 
-        return core_schema.int_schema(ge=self.least)
+        return core_schema.int_schema(ge=self.minimum, le=self.maximum)
 
 
 def camel(value: object) -> object:
@@ -91,12 +92,12 @@ def milliseconds(moment_: str) -> int:
     return int(at.astype(np.int64))
 
 
-Count = Annotated[int, AtLeast(0)]
+Count = Annotated[int, Whole(0)]
 """A whole number that is never negative."""
 Parameters = Annotated[dict[str, Any], Written(camel, dict[str, Any])]
 """The figures of a code as ``catalogue.plain`` gives them, by their names."""
-Moment = Annotated[Count, Written(moment, str, "date-time")]
-"""Milliseconds since 1970, written as a time."""
+Moment = Annotated[int, Whole(0, 253_402_300_799_999), Written(moment, str, "date-time")]
+"""Milliseconds since 1970, up to the end of the year 9999; written as a time."""
 Known = Annotated[int, Written(lambda n: None if n < 0 else n, int | None)]
 """A whole number that the inside marks with a negative one where it is not known; written as null."""
 Text = Annotated[str, Written(lambda text: text or None, str | None)]

@@ -12,11 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-from pydantic_core import ValidationError, to_json
-
 from ballast.core.document import parse
-from ballast.core.document_errors import problem
-from ballast.core.field_types import Count
+from ballast.core.field_types import Moment
 from ballast.errors import Refused, UsageError
 
 JOURNAL_VERSION = 1
@@ -75,6 +72,10 @@ def read_record(record: Record, kind: type[T], *, version: int | None = None) ->
     given = (record.value or {}).get("version")
     if version is not None and given != version:
         raise OtherVersion(record.key, given, version)
+    from pydantic_core import ValidationError, to_json  # noqa: PLC0415 — no command waits for it that finds nothing to read
+
+    from ballast.core.document_errors import problem  # noqa: PLC0415 — so does this
+
     place = f"The journal's record {record.key}"
     try:
         return parse(kind, to_json(record.value))
@@ -155,7 +156,7 @@ RESTART_KEY: Final = "journal-restart"
 class JournalRestart:
     """When a journal was begun of which an earlier one had been lost, and by whom.  Nothing from before is known."""
 
-    at_ms: Count
+    at_ms: Moment
     by: str
 
 

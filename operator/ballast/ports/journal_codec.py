@@ -12,8 +12,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
 
-from pydantic_core import from_json, to_json
-
 from ballast.core.document import parse
 from ballast.errors import BallastError
 from ballast.ports.journal import JOURNAL_VERSION, STRANGE_HINT, Corrupt, Holder, OtherVersion, Record, Request
@@ -58,14 +56,20 @@ def encode_json(value: object) -> bytes:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     if "\\ud" in text:
         # A user's name or a path may hold bytes that are no text, and what is read must be text.
-        value = from_json(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        value = _from_json(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
         text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return text.encode()
 
 
+def _from_json(data: bytes) -> Any:
+    from pydantic_core import from_json  # noqa: PLC0415 — no command waits for it that finds nothing to read
+
+    return from_json(data)
+
+
 def _decode(key: str, data: bytes) -> dict[str, Any]:
     try:
-        body = from_json(data)
+        body = _from_json(data)
     except ValueError:
         raise _not_ours(key) from None
     version = body.get("version") if isinstance(body, dict) else None
@@ -146,6 +150,8 @@ class RequestsView:
 
 def _build(cls: type[T], key: str, value: Mapping[str, Any]) -> T:
     """An instance whose every field is of its type, and that is all; ``Corrupt`` otherwise."""
+    from pydantic_core import to_json  # noqa: PLC0415 — no command waits for it that finds nothing to read
+
     try:
         return parse(cls, to_json(value), extra="forbid")
     except ValueError:

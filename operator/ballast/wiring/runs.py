@@ -209,7 +209,7 @@ def find_known_run(log: Journal, run_id: str) -> Run:
     refuse_unreadable({i: why for i, why in skipped.items() if i == run_id})
     if (run := runs.get(run_id)) is None:
         raise Refused(
-            f"Run {run_id} is not in the journal any more: it has expired, or the journal was made again.",
+            f"Run {run_id} is not in the journal any more: it has expired, or the journal was recreated.",
             hint="ballast runs shows what there is.",
         )
     return run

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from ballast.core.cluster.drain import Drain
 from ballast.core.document_types import STYLE
-from ballast.core.field_types import Count
+from ballast.core.field_types import Moment
 from ballast.daemon.context.view import Answer, PlanView
 from ballast.daemon.policy import ActionKind
 from ballast.executor.journal.drains import drains_in
@@ -44,7 +44,7 @@ class Reserved:
     """The lock was released for a person."""
 
     who: Annotated[str, Field(validation_alias="for")]
-    until_ms: Count
+    until_ms: Moment
     """Wall clock, since every replica goes by it."""
 
 
@@ -122,6 +122,11 @@ def _reader() -> TypeAdapter[list[PlanView]]:
     return TypeAdapter(list[PlanView], config=STYLE)
 
 
+@cache
+def _answer_reader() -> TypeAdapter[list[Answer]]:
+    return TypeAdapter(list[Answer], config=STYLE)
+
+
 def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
     """None where another version wrote what this one does not know."""
     if value is None or value.keys() != PlanView.__dataclass_fields__.keys():
@@ -135,8 +140,8 @@ def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
 def _answers(value: Mapping[str, Any] | None) -> list[Answer] | None:
     """None where another version wrote what this one does not know."""
     try:
-        return [] if value is None else [Answer(**answer) for answer in value["answers"]]
-    except (KeyError, TypeError):
+        return [] if value is None else _answer_reader().validate_python(value["answers"])
+    except (KeyError, ValidationError):
         return None
 
 

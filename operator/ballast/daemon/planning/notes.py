@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from ballast.core.catalogue import Catalogue, Message, Table
@@ -15,11 +15,6 @@ NAMED: Final = 4
 def _ratios(ratios: Mapping[int, float]) -> str:
     named = ", ".join(f"{broker} ({human_percent(ratio)})" for broker, ratio in ratios.items())
     return f"broker{'' if len(ratios) == 1 else 's'} {named}"
-
-
-def _refusals(refusals: Sequence[str]) -> str:
-    more = f" And {len(refusals) - NAMED} more." if len(refusals) > NAMED else ""
-    return f"{' '.join(refusals[:NAMED])}{more}"
 
 
 class PlanningNote(Message):
@@ -41,7 +36,7 @@ class PlanningNote(Message):
         "log-dir-error": "{warning.detail} {warning.remedy}",
         "emptied": "{brokers:Are} empty and may be stopped.",
         # Repair.
-        "removing-throttles": "Removing throttles of an earlier run: {settings:some}.",
+        "removing-throttles": "Removing throttles of an earlier run: {settings:some}.{more:more}",
         "down-too-long": "{brokers:Have} been down for longer than {grace_s:time}.",
         "down": "Broker {broker} is down; it has {left_s:time} to return before a plan to rebuild its replicas elsewhere is proposed.",
         ("down", "auto"): (
@@ -55,7 +50,7 @@ class PlanningNote(Message):
         "nothing-to-rebuild": "There is nothing to rebuild.",
         "not-rack-aware": "Replica placement is not rack-aware.",
         "not-as-kafka-places": "Topics do not follow Kafka's placement.",
-        "placement-kept": "Topics that are to follow Kafka's placement stay as they are: {refusals:refusals}",
+        "placement-kept": "Topics that are to follow Kafka's placement stay as they are: {refusals:refusals}{more:more}",
         "nothing-to-repair": "Nothing needs repair: every broker is alive and replica placement is rack-aware.",
         # Plans that a person asks for.
         "none-requested": "No plan was requested.",
@@ -68,8 +63,9 @@ class PlanningNote(Message):
             "Have": lambda ids: f"{human_brokers(ids, start=True)} {'has' if len(ids) == 1 else 'have'}",
             "whose": lambda of_cluster: " (the cluster's own setting)" if of_cluster else "",
             "ratios": _ratios,
-            "refusals": _refusals,
-            "some": lambda settings: ", ".join(map(str, settings[:NAMED])),
+            "refusals": " ".join,
+            "some": ", ".join,
+            "more": lambda more: f" And {more} more." if more else "",
         }
     )
 

@@ -21,7 +21,7 @@ from ballast.daemon.context.view import BalanceView, Board, Role
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.planning import bounds
 from ballast.daemon.planning.background import InBackground, Made
-from ballast.daemon.planning.notes import note
+from ballast.daemon.planning.notes import NAMED, note
 from ballast.daemon.policy import ActionKind, LivePolicy, Mode
 from ballast.errors import NoPlanFound, Unavailable, UsageError
 from ballast.ports.time import Clock
@@ -150,7 +150,7 @@ class RepairCheck:
         if not due:
             return []
         self.access.run_controller.adopt()
-        return [note("removing-throttles", settings=due)]
+        return [note("removing-throttles", settings=tuple(map(str, due[:NAMED])), more=len(due[NAMED:]))]
 
     def _repair(self, state: ClusterState) -> list[Message]:
         """Are brokers gone for good, log dirs of live ones failed, or partitions without a rack for each replica?"""
@@ -235,4 +235,4 @@ class RepairCheck:
 
 def _list_unplaced(refusals: Sequence[str]) -> list[Message]:
     """Topics whose rule asks for Kafka's placement, and why they do not get it."""
-    return [note("placement-kept", refusals=tuple(refusals))] if refusals else []
+    return [note("placement-kept", refusals=tuple(refusals[:NAMED]), more=len(refusals[NAMED:]))] if refusals else []

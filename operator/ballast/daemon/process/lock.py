@@ -60,7 +60,7 @@ class LockNote(Message):
         "lost": "Lost the lock: {why}",
         "stepped-down": "No longer the lock's holder: {why}",
         ("stepped-down", "requested"): "No longer the lock's holder: {by} requested to take over.",
-        "journal-remade": "The journal topic was {how}; this process recreated it from memory.",
+        "journal-recreated": "The journal topic was {how}; this process recreated it from memory.",
         "journal-recreated-empty": (
             "The journal was deleted while no process ran that remembered it, and {by} began an empty one. "
             "Nothing starts until an operator has checked (ballast throttles, ballast status) and resumes."
@@ -174,7 +174,7 @@ class Lock:
         except Fenced as failure:
             return self._lose(failure)
         self.board.tell_journal()
-        note = LockNote("journal-remade", {"how": lost.how})
+        note = LockNote("journal-recreated", {"how": lost.how})
         self.event_sink(ClusterEvent(reason="JournalRecreated", sentence=str(note)))
         return note
 
@@ -260,7 +260,7 @@ class Lock:
         return reserved.who if 0 < left_ms <= RESERVED_S * 1000 else ""
 
     def _step_down(self, cause: str = "", **values: str) -> None:
-        """``asked`` for by a person, or lost."""
+        """``cause`` is empty where the lock was lost."""
         if self.board.view.role is Role.ACTIVE:
             sentence, asked = str(LockNote("stepped-down", values, cause)), cause == "requested"
             log_event(log, sentence, level=logging.INFO if asked else logging.WARNING)

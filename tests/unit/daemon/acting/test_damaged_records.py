@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,3 +91,21 @@ def test_a_drain_of_no_broker_is_refused() -> None:
     record = drain_record(3, DRAIN)
     with pytest.raises(Corrupt, match="drain/three"):
         decisions_in([Record("drain/three", record.value)])
+
+
+@pytest.mark.parametrize(
+    "record", [pause_record(replace(PAUSE, since_ms=10**15)), drain_record(3, replace(DRAIN, since_ms=10**19))]
+)
+def test_a_time_after_the_year_9999_is_refused(record: Record) -> None:
+    """No calendar has it, so neither page nor API could show it."""
+    with pytest.raises(Corrupt, match=f"record {record.key}: since_ms"):
+        decisions_in([record])
+
+
+def test_answers_of_another_form_are_not_shown() -> None:
+    """And the process that takes the lock goes on: they decide nothing."""
+    answers = [{"request": "r", "detail": "Done.", "ok": True, "at_ms": at} for at in (7, "now")]
+    found = decisions_in([Record("daemon/answers", {"answers": answers})])
+    assert (found.answers, found.not_shown) == ((), ("the answers to requests",))
+    found = decisions_in([Record("daemon/answers", {"answers": answers[:1]})])
+    assert ([a.at_ms for a in found.answers], found.not_shown) == ([7], ())

@@ -12,7 +12,7 @@ from ballast.core.catalogue import codes_of
 from ballast.core.plan import Obstacle
 from ballast.core.plan.log_dirs import LogDirWarning
 from ballast.daemon import planning
-from ballast.daemon.planning.notes import NAMED, PlanningNote, note
+from ballast.daemon.planning.notes import PlanningNote, note
 
 OBSTACLE = Obstacle("band", "disk", "2 of 5 brokers stay outside")
 
@@ -61,7 +61,12 @@ SAID: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ),
     ("emptied", "", {"brokers": [1]}, "Broker 1 is empty and may be stopped."),
     ("emptied", "", {"brokers": [1, 2]}, "Brokers 1, 2 are empty and may be stopped."),
-    ("removing-throttles", "", {"settings": ["a", "b"]}, "Removing throttles of an earlier run: a, b."),
+    (
+        "removing-throttles",
+        "",
+        {"settings": ("a", "b"), "more": 7},
+        "Removing throttles of an earlier run: a, b. And 7 more.",
+    ),
     (
         "down-too-long",
         "",
@@ -102,8 +107,8 @@ SAID: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     (
         "placement-kept",
         "",
-        {"refusals": ("Topic t cannot.",) * (NAMED + 1)},
-        f"Topics that are to follow Kafka's placement stay as they are: {'Topic t cannot. ' * NAMED}And 1 more.",
+        {"refusals": ("Topic t cannot.",) * 2, "more": 1},
+        "Topics that are to follow Kafka's placement stay as they are: Topic t cannot. Topic t cannot. And 1 more.",
     ),
     (
         "nothing-to-repair",
