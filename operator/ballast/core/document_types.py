@@ -20,7 +20,6 @@ from pydantic.alias_generators import to_camel, to_snake
 from pydantic.json_schema import GenerateJsonSchema
 
 from ballast.core.document_errors import refusal, refuse_repeated_keys
-from ballast.core.field_types import camel
 
 API_VERSION: Final = "ballast/v1"
 
@@ -44,20 +43,17 @@ STYLE: Final = ConfigDict(
 """Built by the names here, read and written by those of JSON."""
 
 
-def _readable(values: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-    if info.mode != "json":
-        return values
+def _finite(values: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     # pydantic refuses infinite numbers where a number belongs, and not where anything may be.
     try:
-        json.dumps(values, allow_nan=False)
+        if info.mode == "json":
+            json.dumps(values, allow_nan=False)
     except ValueError:
         raise ValueError("should hold finite numbers only") from None
-    if any(to_camel(to_snake(k)) != k or camel(v) != v for k, v in values.items()):
-        raise ValueError("should have keys in camelCase only")
     return values
 
 
-Figures = Annotated[dict[str, Any], AfterValidator(_readable)]
+Figures = Annotated[dict[str, Any], AfterValidator(_finite)]
 """Whatever JSON can say, by names."""
 
 

@@ -12,7 +12,8 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic.alias_generators import to_camel, to_snake
 from typing_extensions import TypedDict
 
 from ballast.core.catalogue import plain
@@ -31,6 +32,12 @@ from ballast.errors import UsageError
 HINT: Final = (
     "Make one with ballast plan balance --save plan.json; Kafka's reassignment JSON goes to ballast reassign --execute."
 )
+
+
+def _in_style(parameters: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    if info.mode == "json" and any(to_camel(to_snake(k)) != k or camel(v) != v for k, v in parameters.items()):
+        raise ValueError("should have keys in camelCase only")
+    return parameters
 
 
 def _different(brokers: list[int]) -> list[int]:
@@ -232,7 +239,9 @@ class ObstacleLine(Part):
     cause: str = ""
     """Which of the code's causes; empty in a file that does not name it."""
     subject: str
-    parameters: Annotated[Figures, Written(camel, dict[str, Any])] = Field(default_factory=dict)
+    parameters: Annotated[Figures, AfterValidator(_in_style), Written(camel, dict[str, Any])] = Field(
+        default_factory=dict
+    )
     """The figures of ``detail`` and ``remedy``."""
     detail: str
     remedy: str
