@@ -95,7 +95,7 @@ def test_a_rack_that_is_down_is_neither_evacuated_nor_squeezed_into_the_others(
 
     def waiting() -> list[str]:
         plans = [p for p in daemon.status.get("plans", ()) if p["action"] == "repair" and p["pendingApproval"]]
-        return [str(o) for p in plans for o in p["obstacles"]]
+        return [o["detail"] for p in plans for o in p["objections"]]
 
     told = until("a repair that waits", waiting, daemons)
     assert any("rack-3" in o and "repair.whole_racks" in o for o in told)
