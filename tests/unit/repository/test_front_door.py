@@ -72,8 +72,9 @@ def unneeded(loaded: set[str]) -> list[str]:
 
 
 def test_a_status_loads_what_it_reads_with() -> None:
-    """The clients, and nothing of ZooKeeper, of the daemon or of runs."""
+    """The clients, and nothing of ZooKeeper, of the daemon or of runs, nor what reads records before there is one."""
     loaded = loaded_by("status", "--bootstrap-server", "127.0.0.1:1", "--timeout", "0.1")
+    assert "pydantic_core" not in loaded
     assert {"ballast.core.status", "ballast.app.journal_reading", "confluent_kafka"} <= loaded
     assert unneeded(loaded) == []
 
