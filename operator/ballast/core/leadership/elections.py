@@ -1,4 +1,4 @@
-"""The elections that bring leaders back to their preferred leaders, and the plan that holds them."""
+"""The elections that make preferred leaders lead again, and the plan that runs them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ballast.core.plan.fingerprint import fingerprint
 
 
 def electable(state: ClusterState) -> Flags:
-    """Per partition: could a preferred election make its preferred leader the leader, and would it change anything?
+    """Per partition: could a preferred leader election succeed, and would it change anything?
 
     The preferred leader is alive and in the ISR, the partition is not being moved, its topic is not being deleted, and
     the leader is known to be another broker or none.

@@ -75,7 +75,7 @@ class MoveNote(Message):
         # Elections.
         "election-unanswered": "The cluster did not answer the request.",
         "election-cancelled": "The run was cancelled before this election.",
-        # Why a move stands still: see ``stalls.CAUSES``.
+        # Why a move is stalled: see ``stalls.CAUSES``.
         "destination-down": "Broker {broker}, its destination, is not alive; the move goes on when it returns.",
         "no-leader": "{partition} has no leader to copy from; bring one of the brokers {replicas:list} back.",
         "destination-unreachable": (
