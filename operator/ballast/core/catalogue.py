@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
-from ballast.core.wording import human_bytes, human_many, human_percent, human_replicas, human_time
+from ballast.core.wording import human_brokers, human_bytes, human_many, human_percent, human_replicas, human_time
 
 Form = Callable[[Any], str]
 
@@ -26,6 +26,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "time": human_time,
     "percent": human_percent,
     "names": ", ".join,
+    "brokers": human_brokers,
     "reason": lambda reason: f": {reason}" if reason else "",
     "failed": lambda paths: f" Failed there: {', '.join(paths)}." if paths else "",
 }

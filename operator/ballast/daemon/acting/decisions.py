@@ -117,14 +117,9 @@ def shared_records(asked: PlanView | None, answers: tuple[Answer, ...]) -> list[
 
 
 @cache
-def _reader() -> TypeAdapter[list[PlanView]]:
-    """Made when the first plan is read; of a list, since a style can be given to no dataclass from outside."""
-    return TypeAdapter(list[PlanView], config=STYLE)
-
-
-@cache
-def _answer_reader() -> TypeAdapter[list[Answer]]:
-    return TypeAdapter(list[Answer], config=STYLE)
+def _reader(kind: type[Any]) -> TypeAdapter[list[Any]]:
+    """Made when the first is read; of a list, since a style can be given to no dataclass from outside."""
+    return TypeAdapter(list[kind], config=STYLE)  # type: ignore[valid-type]
 
 
 def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
@@ -132,15 +127,16 @@ def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
     if value is None or value.keys() != PlanView.__dataclass_fields__.keys():
         return None
     try:
-        return _reader().validate_python([value])[0]
+        plan: PlanView = _reader(PlanView).validate_python([value])[0]
     except ValidationError:
         return None
+    return plan
 
 
 def _answers(value: Mapping[str, Any] | None) -> list[Answer] | None:
     """None where another version wrote what this one does not know."""
     try:
-        return [] if value is None else _answer_reader().validate_python(value["answers"])
+        return [] if value is None else _reader(Answer).validate_python(value["answers"])
     except (KeyError, ValidationError):
         return None
 

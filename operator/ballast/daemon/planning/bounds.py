@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 from ballast.core.catalogue import Catalogue, Message, Table
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
-from ballast.core.wording import human_brokers, human_names
+from ballast.core.wording import human_names
 from ballast.daemon.policy import RepairPolicy
 
 NAMED: Final = 3
@@ -37,7 +37,6 @@ class Objection(Message):
     }
     catalogue = Catalogue(
         {
-            "brokers": human_brokers,
             "topics": lambda names: human_names(names, NAMED),
         }
     )

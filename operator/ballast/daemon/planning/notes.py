@@ -36,7 +36,7 @@ class PlanningNote(Message):
         "log-dir-error": "{warning.detail} {warning.remedy}",
         "emptied": "{brokers:Are} empty and may be stopped.",
         # Repair.
-        "removing-throttles": "Removing throttles of an earlier run: {settings:some}.{more:more}",
+        "removing-throttles": "Removing throttles of an earlier run: {settings:names}.{more:more}",
         "down-too-long": "{brokers:Have} been down for longer than {grace_s:time}.",
         "down": "Broker {broker} is down; it has {left_s:time} to return before a plan to rebuild its replicas elsewhere is proposed.",
         ("down", "auto"): (
@@ -57,14 +57,12 @@ class PlanningNote(Message):
     }
     catalogue = Catalogue(
         {
-            "brokers": human_brokers,
             "are": lambda ids: f"{human_brokers(ids)} {'is' if len(ids) == 1 else 'are'}",
             "Are": lambda ids: f"{human_brokers(ids, start=True)} {'is' if len(ids) == 1 else 'are'}",
             "Have": lambda ids: f"{human_brokers(ids, start=True)} {'has' if len(ids) == 1 else 'have'}",
             "whose": lambda of_cluster: " (the cluster's own setting)" if of_cluster else "",
             "ratios": _ratios,
             "refusals": " ".join,
-            "some": ", ".join,
             "more": lambda more: f" And {more} more." if more else "",
         }
     )
