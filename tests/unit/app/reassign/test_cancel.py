@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import pytest
@@ -143,9 +143,8 @@ def test_a_cancel_that_left_another_order_is_told_as_that() -> None:
     assert (ended.outcome, code_of(ended.note)) == ("rejected", "other-order")
 
 
-def test_a_cancel_that_was_never_sent_is_not_taken_for_another_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process died before it sent it; the move went on, and another user has cancelled it since."""
-    s = scene({0: (1, 2), 1: (1, 2)}, size_bytes=1000 * MB)
+def dying_before_a_cancel(s: Scene) -> Callable[..., Mapping[TopicPartition, Outcome]]:
+    """The request to reassign, of a process that dies before it sends a cancel."""
     alter = s.cluster.alter_reassignments
 
     def die(
@@ -155,8 +154,14 @@ def test_a_cancel_that_was_never_sent_is_not_taken_for_another_users(monkeypatch
             raise Fenced("Another process has taken this cluster's lock.")
         return alter(targets, **options)
 
+    return die
+
+
+def test_a_cancel_that_was_never_sent_is_not_taken_for_another_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process died before it sent it; the move went on, and another user has cancelled it since."""
+    s = scene({0: (1, 2), 1: (1, 2)}, size_bytes=1000 * MB)
     with monkeypatch.context() as dying:
-        dying.setattr(s.cluster, "alter_reassignments", die)
+        dying.setattr(s.cluster, "alter_reassignments", dying_before_a_cancel(s))
         with pytest.raises(Fenced):
             cancel_one(s)
 
@@ -169,16 +174,7 @@ def test_a_cancel_that_was_never_sent_is_not_taken_for_another_users(monkeypatch
 def test_a_move_that_arrives_in_spite_of_its_cancel_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who wanted to cancel it is not told."""
     s = scene({0: (1, 2), 1: (1, 2)})
-    alter = s.cluster.alter_reassignments
-
-    def die(
-        targets: Mapping[TopicPartition, tuple[int, ...] | None], **options: bool
-    ) -> Mapping[TopicPartition, Outcome]:
-        if None in targets.values():
-            raise Fenced("Another process has taken this cluster's lock.")
-        return alter(targets, **options)
-
-    monkeypatch.setattr(s.cluster, "alter_reassignments", die)
+    monkeypatch.setattr(s.cluster, "alter_reassignments", dying_before_a_cancel(s))
     with pytest.raises(Fenced):
         cancel_one(s)
     left = s.process("follower").open_runs()[0]
